@@ -1,0 +1,1 @@
+"""The command line of tigra; installed as tigra_cli."""

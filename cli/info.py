@@ -1,0 +1,65 @@
+"""`tigra info`: what a model file holds."""
+
+from __future__ import annotations
+
+import click
+from tigra.model_file import load_model
+
+from tigra_cli.options import json_option, model_argument
+from tigra_cli.output import percent, print_json, table
+
+
+@click.command()
+@model_argument
+@json_option
+def info(model, as_json):
+    """Show what a model file holds.
+
+    \b
+    Example:
+        tigra info mnist-012.npz
+    """
+    loaded = load_model(model)
+    network, training = loaded.network, loaded.training
+    layers = [
+        {
+            "layer": type(layer).__name__,
+            "parameters": layer.n_parameters,
+            "shapes": {name: list(array.shape) for name, array in (layer.params | layer.state).items()},
+        }
+        for layer in network.layers
+    ]
+    content = {
+        "model": model,
+        "architecture": network.options["architecture"],
+        "parameters": network.n_parameters,
+        "options": network.options,
+        "class_names": network.class_names,
+        "layers": layers,
+        "dataset": training.get("dataset"),
+        "best_epoch": training.get("best_epoch"),
+        "epochs": len(training.get("history", [])),
+        "finished": loaded.resume is None,
+        "accuracy": training.get("accuracy"),
+    }
+    if as_json:
+        print_json(content)
+        return
+    click.echo(f"{content['architecture']}, {content['parameters']} parameters")
+    click.echo(", ".join(f"{name} {value}" for name, value in network.options.items() if name != "architecture"))
+    click.echo(f"classes: {', '.join(network.class_names)}\n")
+    rows = [
+        (number, entry["layer"], entry["parameters"], _shapes(entry["shapes"])) for number, entry in enumerate(layers)
+    ]
+    click.echo(table(rows, header=("", "layer", "parameters", "arrays")))
+    if content["dataset"]:
+        state = "finished" if content["finished"] else "interrupted, go on with tigra train --resume"
+        click.echo(
+            f"\ntrained on {content['dataset']}, {content['epochs']} epochs ({state}), best {content['best_epoch']}"
+        )
+    if content["accuracy"]:
+        click.echo(", ".join(f"{name} {percent(value)}" for name, value in content["accuracy"].items()))
+
+
+def _shapes(shapes: dict) -> str:
+    return ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in shapes.items())

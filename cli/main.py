@@ -1,0 +1,75 @@
+"""`tigra`: the group of commands, and the one place where errors become messages."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+
+import click
+
+# Each command has a module of its own, loaded when it is called, so that `tigra --help` is quick.
+COMMANDS = {
+    "train": "Train a network and save it.",
+    "evaluate": "Measure a model's accuracy on freshly transformed test images.",
+    "predict": "Name the class of each IMAGE.",
+    "info": "Show what a model file holds.",
+    "gradcheck": "Compare every hand-written gradient with finite differences.",
+}
+
+
+class TigraGroup(click.Group):
+    """Commands by name, and the error boundary: status 2 for wrong usage, 1 for the rest."""
+
+    def list_commands(self, ctx):
+        """The names, in the order in which one would use them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx, name):
+        """The command `name` of module tigra_cli.<name>."""
+        if name not in COMMANDS:
+            return None
+        return getattr(importlib.import_module(f"tigra_cli.{name}"), name)
+
+    def format_commands(self, ctx, formatter):
+        """The list of commands, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx):
+        """Run the command; tigra's own errors become one sentence, never a traceback."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except MemoryError as error:
+            raise click.ClickException(
+                "Not enough memory; use smaller images, fewer filters or a smaller --batch-size."
+            ) from error
+        except Exception as error:
+            from tigra.errors import TigraError, UsageError
+
+            if isinstance(error, UsageError):
+                raise click.UsageError(str(error)) from error
+            if isinstance(error, TigraError):
+                raise click.ClickException(str(error)) from error
+            raise
+
+
+def _print_version(ctx, _, wanted):
+    if wanted:
+        click.echo(f"tigra {importlib.metadata.version('tigra')}")
+        ctx.exit()
+
+
+@click.group(cls=TigraGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+def main():
+    """TIGraNet: image classifiers that do not mind rotated and shifted images.
+
+    \b
+    Example:
+        tigra train mnist-012
+        tigra evaluate mnist-012.npz
+    """

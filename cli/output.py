@@ -1,0 +1,86 @@
+"""What commands print: tables, JSON, and a progress line on terminals."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import click
+
+
+def print_json(content: dict) -> None:
+    """One JSON object on standard output."""
+    click.echo(json.dumps(content, indent=2, allow_nan=False))
+
+
+def percent(fraction: float) -> str:
+    """A fraction for people.
+
+    >>> percent(0.975)
+    '97.5 %'
+    """
+    return f"{100 * fraction:.1f} %"
+
+
+def table(rows: list[tuple], header: tuple | None = None) -> str:
+    """Rows in columns, numbers to the right; two spaces between columns.
+
+    >>> print(table([("a", 1), ("bcd", 20)], header=("name", "n")))
+    name   n
+    a      1
+    bcd   20
+    """
+    rows = ([header] if header else []) + list(rows)
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    right = [all(isinstance(row[i], (int, float)) for row in rows[bool(header) :]) for i in range(len(widths))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if to_the_right else cell.ljust(width)
+            for cell, width, to_the_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in cells
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people.
+
+    >>> duration(8.2), duration(75), duration(7300)
+    ('8 s', '1 min 15 s', '2 h 01 min')
+    """
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02d} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60:02d} min"
+
+
+class Progress:
+    """One line on standard error that is written over; nothing where that is not a terminal."""
+
+    def __init__(self):
+        self.is_live = sys.stderr.isatty()
+        self.started = None
+        self.last_shown = float("-inf")
+
+    def show(self, text: str, done: int = 0, total: int = 0) -> None:
+        """Show text and, from the pace since the first call with done > 0, the time left."""
+        now = time.monotonic()
+        if done and self.started is None:
+            self.started = now, done
+        if not self.is_live or (now - self.last_shown < 0.1 and done != total):
+            return
+        self.last_shown = now
+        if done and done > self.started[1]:
+            left = (now - self.started[0]) / (done - self.started[1]) * (total - done)
+            text += f"  {duration(left)} left"
+        width = click.get_terminal_size()[0] if hasattr(click, "get_terminal_size") else 80
+        click.echo("\r\x1b[2K" + text[: max(width, 40) - 1], err=True, nl=False)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self.is_live:
+            click.echo("\r\x1b[2K", err=True, nl=False)

@@ -1,0 +1,238 @@
+"""`tigra train`: train a network on a data set, save it, and report how well it does."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from dataclasses import asdict
+
+import click
+from tigra.architecture import build_network
+from tigra.datasets import load_dataset
+from tigra.errors import ModelFileError, UsageError
+from tigra.layers.dense import START_VALUES
+from tigra.model_file import check_writable, load_model, save
+from tigra.optim import SCHEDULES
+from tigra.recipes import RECIPES
+from tigra.training import FitOptions, Training, accuracy
+
+from tigra_cli.options import EXISTING_FILE, interpolation_option, json_option, seed_option, threads_option
+from tigra_cli.output import Progress, duration, percent, print_json, table
+
+SAVE_EVERY = 10  # seconds between saves while training, so that a power cut costs little
+FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay"
+NETWORK_OPTIONS = (
+    "architecture", "smoothing", "neighbours", "diagonal_weight", "boundary", "active", "mixing", "init",
+)  # fmt: skip
+FROM_RECIPE = "the data set's"
+
+
+def recipe_option(name, kind, text):
+    """An option whose default stands in the data set's recipe."""
+    return click.option(name, type=kind, default=None, show_default=FROM_RECIPE, help=text)
+
+
+@click.command()
+@click.argument("dataset", metavar="[DATASET]", required=False)
+@click.option("--out", type=click.Path(dir_okay=False), help="Model file to write.  [default: DATASET.npz]")
+@click.option(
+    "--resume", type=EXISTING_FILE, help="Go on with the interrupted run in this model file, with its own settings."
+)
+@recipe_option("--architecture", str, "Layers, e.g. 'SC[3, 3]-DP[300]-S[10]-FC[50]'.")
+@recipe_option("--epochs", click.IntRange(min=1), "Passes over the training images.")
+@recipe_option("--batch-size", click.IntRange(min=1), "Images in a step.")
+@recipe_option("--learning-rate", click.FloatRange(min=0, min_open=True), "Peak step size of Adam.")
+@recipe_option("--schedule", click.Choice(SCHEDULES), "Course of the learning rate.")
+@recipe_option("--weight-decay", click.FloatRange(min=0), "Pull of FC weights towards 0.")
+@recipe_option("--patience", click.IntRange(min=0), "Stop after so many epochs without a better one; 0: never.")
+@recipe_option("--smoothing", click.FloatRange(min=0), "Gaussian blur of the images, in pixels.")
+@recipe_option("--neighbours", click.Choice(["4", "8"]), "Edges of an inner pixel.")
+@recipe_option("--diagonal-weight", click.FloatRange(min=0, min_open=True), "Weight of diagonal edges.")
+@recipe_option("--boundary", click.Choice(["padded", "free"]), "Pixels at the border.")
+@recipe_option("--active", click.Choice(["map", "union"]), "Sets of active nodes: per map, or one for all.")
+@recipe_option("--mixing", click.Choice(["vector", "full"]), "Weights of input maps: shared, or per filter.")
+@recipe_option("--init", click.Choice(START_VALUES), "Start values of FC layers.")
+@interpolation_option
+@seed_option
+@threads_option
+@json_option
+@click.pass_context
+def train(ctx, dataset, out, resume, interpolation, seed, threads, as_json, **settings):
+    """Train a network and save it.
+
+    DATASET is a name such as mnist-012, which comes with tigra. Settings that are not given are
+    those of the data set's recipe. The best epoch is chosen on upright validation images; test
+    images are only for the report. An existing model file is replaced. Ctrl-C stops and keeps what
+    was learned: go on with --resume.
+
+    \b
+    Example:
+        tigra train mnist-012 --seed 1 --out digits.npz
+        tigra train --resume digits.npz
+    """
+    progress = Progress()
+    progress.show("loading; compiling the kernels takes some seconds the first time")
+    if resume:
+        training, splits = _resumed(ctx, resume, dataset, threads)
+        out = out or resume
+    else:
+        out = out or f"{dataset}.npz"
+        training, splits = _fresh(dataset, out, interpolation, seed, threads, settings)
+    started = time.monotonic()
+    with stopping_on_signals(training):
+        _run(training, splits, out, progress)
+    progress.clear()
+    if not training.is_finished:
+        save_training(training, splits, out, resume=training.snapshot())
+        click.echo(f"Stopped in epoch {len(training.history) + 1}; saved {out}.", err=True)
+        click.echo(f"Go on with: tigra train --resume {out}", err=True)
+        ctx.exit(130)
+    report = _report(training, splits, out, threads, time.monotonic() - started)
+    save_training(training, splits, out, report=report)
+    print_json(report) if as_json else _print_report(report, training, splits)
+
+
+def _fresh(dataset, out, interpolation, seed, threads, settings):
+    """A new run, from the recipe and the settings given."""
+    if dataset is None:
+        raise click.UsageError("Name a DATASET, or a run to go on with: --resume FILE.")
+    splits = load_dataset(dataset, seed=seed, interpolation=interpolation)
+    check_writable(out)
+    recipe, given = RECIPES[dataset], {name: value for name, value in settings.items() if value is not None}
+    if "neighbours" in given:
+        given["neighbours"] = int(given["neighbours"])
+    network = build_network(
+        **recipe["network"] | {name: given[name] for name in NETWORK_OPTIONS if name in given},
+        image_shape=splits.image_shape,
+        n_classes=len(splits.class_names),
+        seed=seed,
+    )
+    network.class_names = splits.class_names
+    options = FitOptions(
+        **recipe["fit"] | {name: given[name] for name in FIT_OPTIONS if name in given}, seed=seed
+    )
+    return Training(network, splits, options, threads), splits
+
+
+def _resumed(ctx, path, dataset, threads):
+    """The run that a model file holds, ready to go on."""
+    allowed = "resume", "threads", "out", "as_json", "dataset"
+    for name in ctx.params:
+        if name not in allowed and ctx.get_parameter_source(name).name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"--resume goes on with the settings in {path}; leave out {option}.")
+    model = load_model(path)
+    if model.resume is None:
+        raise ModelFileError(f"{path} holds a finished run, there is nothing to resume; start a new one.")
+    if dataset not in (None, model.training.get("dataset")):
+        raise click.UsageError(f"{path} was trained on {model.training.get('dataset')}, not on {dataset}.")
+    arrays, numbers = model.resume
+    try:
+        splits = load_dataset(model.training["dataset"], **model.training["dataset_options"])
+        training = Training(model.network, splits, FitOptions(**numbers["options"]), threads)
+        training.restore(arrays, numbers)
+    except (KeyError, TypeError, UsageError) as error:
+        raise ModelFileError(f"{path} does not say how to go on ({error}); start a new run.") from error
+    return training, splits
+
+
+@contextlib.contextmanager
+def stopping_on_signals(training: Training):
+    """While this lasts, Ctrl-C (or a termination signal) ends the run after the current step.
+
+    A second one ends the program at once.
+    """
+    received = []
+
+    def note(number, _):
+        received.append(number)
+        signal.signal(number, previous[number])
+
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in previous:
+        signal.signal(number, note)
+    training.should_stop = lambda: bool(received)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _run(training: Training, splits, out, progress: Progress) -> None:
+    """Train to the end or to the stop, with a live line, saving now and then."""
+    n_epochs, last_save = training.options.epochs, time.monotonic()
+
+    def line():
+        text = f"epoch {min(len(training.history) + 1, n_epochs)}/{n_epochs}"
+        if training.history:
+            text += f"  loss {training.history[-1].loss:.4f}"
+            text += f"  valid {percent(training.history[-1].valid_accuracy)}"
+            text += f" (best {percent(training.best_epoch.valid_accuracy)})"
+        return text
+
+    def on_step(step, n_steps):
+        progress.show(line(), len(training.history) * n_steps + step, n_epochs * n_steps)
+
+    training.on_step = on_step
+    progress.show(line())
+    for _ in training.run():
+        if time.monotonic() - last_save > SAVE_EVERY:
+            save_training(training, splits, out, resume=training.snapshot())
+            last_save = time.monotonic()
+
+
+def save_training(training: Training, splits, out, report=None, resume=None) -> None:
+    """Write the best network so far, with what is known of the run."""
+    best = training.best_epoch
+    facts = {
+        "dataset": splits.name,
+        "dataset_options": splits.options,
+        "protocol": splits.protocol,
+        "options": asdict(training.options),
+        "best_epoch": best.number if best else 0,
+        "history": [asdict(epoch) for epoch in training.history],
+        "accuracy": report["accuracy"] if report else None,
+    }
+    save(training.best_network(), out, facts, resume)
+
+
+def _report(training: Training, splits, out, threads, seconds) -> dict:
+    """The documented JSON object; accuracies as fractions."""
+    network = training.network
+    return {
+        "model": str(out),
+        "architecture": network.options["architecture"],
+        "parameters": network.n_parameters,
+        "seed": training.options.seed,
+        "epochs": len(training.history),
+        "best_epoch": training.best_epoch.number,
+        "seconds": round(seconds, 3),
+        "protocol": splits.protocol,
+        "accuracy": {
+            "train": accuracy(network, splits.train, threads),
+            "valid": accuracy(network, splits.valid, threads),
+            "test_upright": accuracy(network, splits.test_upright, threads),
+            "test_transformed": accuracy(network, splits.test, threads),
+        },
+    }
+
+
+def _print_report(report, training, splits) -> None:
+    rows = [
+        (name.replace("_", ", "), len(split.labels), percent(report["accuracy"][name]))
+        for name, split in {
+            "train": splits.train,
+            "valid": splits.valid,
+            "test_upright": splits.test_upright,
+            "test_transformed": splits.test,
+        }.items()
+    ]
+    click.echo(f"{splits.name}: {report['architecture']}, {report['parameters']} parameters, seed {report['seed']}")
+    click.echo(f"{splits.protocol}")
+    click.echo(table(rows, header=("images", "n", "accuracy")))
+    click.echo(
+        f"best epoch {report['best_epoch']} of {report['epochs']} (by upright validation),"
+        f" {duration(report['seconds'])} on {training.threads} threads, saved as {report['model']}"
+    )

@@ -1,0 +1,1 @@
+"""The data that comes with tigra; see README.md in this folder."""

@@ -1,0 +1,45 @@
+"""Fixtures shared by the tests."""
+
+import numpy as np
+import pytest
+import tigra
+
+
+@pytest.fixture(scope="session")
+def mnist_012():
+    return tigra.load_dataset("mnist-012")
+
+
+@pytest.fixture(scope="session")
+def small_splits(mnist_012):
+    """48 training and 24 validation digits, 14x14: enough to learn from in a second."""
+
+    def small(split, n):
+        return tigra.Split(split.images[:n, ::2, ::2], split.labels[:n])
+
+    return tigra.Splits(
+        name="small",
+        train=small(mnist_012.train, 48),
+        valid=small(mnist_012.valid, 24),
+        test=small(mnist_012.test, 24),
+        test_upright=small(mnist_012.test_upright, 24),
+        class_names=["0", "1", "2"],
+        transform=mnist_012.transform,
+    )
+
+
+@pytest.fixture
+def small_network():
+    """A function that builds a network for `small_splits`."""
+
+    def build(seed=0, **options):
+        return tigra.build_network(
+            "SC[2, 2]-DP[60]-SC[3, 2]-DP[30]-S[3]-FC[8]", (14, 14), 3, seed=seed, diagonal_weight=0.25, **options
+        )
+
+    return build
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

@@ -1,0 +1,81 @@
+"""Dynamic pooling against Algorithm 1 as a loop, and its rule for ties."""
+
+import numpy as np
+import pytest
+from tigra import DynamicPool, GraphSignal, ShapeError, UsageError
+from tigra.layers.dynamic_pool import top_nodes
+
+
+def algorithm_1(z, omega, n_active):
+    """Algorithm 1 with min for max, one argmax at a time; only for values without ties."""
+    active = np.zeros(z.shape, bool)
+    for i in range(z.shape[0]):
+        for b in range(z.shape[2]):
+            left = set(np.flatnonzero(omega[0, :, b]))
+            for _ in range(min(n_active, len(left))):
+                node = max(left, key=lambda v, i=i, b=b: z[i, v, b])
+                left.remove(node)
+                active[i, node, b] = True
+    return active
+
+
+@pytest.mark.parametrize("n_active", [1, 4, 9, 15, 16])
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.1])
+def test_without_ties_it_is_algorithm_1(n_active, share, rng):
+    z = rng.standard_normal((3, 16, 5))
+    omega = rng.uniform(size=(1, 16, 5)) < share
+    omega[:, 0] = True
+    np.testing.assert_array_equal(top_nodes(z, omega, n_active), algorithm_1(z, omega, n_active))
+
+
+@pytest.mark.parametrize(
+    "values, n_active, kept",
+    [
+        ([5, 3, 3, 1], 3, [1, 1, 1, 0]),  # the tie fits
+        ([5, 3, 3, 1], 2, [1, 0, 0, 0]),  # it does not: it goes as a whole
+        ([5, 5, 5, 1], 2, [1, 1, 1, 0]),  # nothing lies above it: it stays as a whole
+        ([7, 7, 7, 7], 1, [1, 1, 1, 1]),
+        ([0, 0, 2, 0], 3, [0, 0, 1, 0]),  # a digit's background
+        ([-1, -2, -3, -4], 2, [1, 1, 0, 0]),
+        ([0.0, -0.0, -1, -1], 2, [1, 1, 0, 0]),  # both zeros are one value
+    ],
+)
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]])
+def test_equal_values_stay_or_go_together_in_any_order(values, n_active, kept, order):
+    z = np.array(values, float)[order].reshape(1, 4, 1)
+    active = top_nodes(z, np.ones((1, 4, 1), bool), n_active)
+    np.testing.assert_array_equal(active.ravel(), np.array(kept, bool)[order])
+
+
+def test_a_crowded_top_is_sought_in_omega_alone():
+    z = np.array([9.0, 5.0, 5.0, 5.0]).reshape(1, 4, 1)
+    omega = np.array([False, True, True, True]).reshape(1, 4, 1)
+    np.testing.assert_array_equal(top_nodes(z, omega, 2), omega)
+
+
+def test_sets_are_nested_from_pooling_to_pooling(rng):
+    z = rng.integers(-3, 4, (4, 30, 6)).astype(float)  # many ties
+    signal = GraphSignal(z, np.ones((1, 30, 6), bool))
+    for n_active in (20, 12, 5, 1):
+        pooled = DynamicPool(n_active).forward(signal)
+        omega_before, omega = signal.active.any(axis=0), pooled.active.any(axis=0)
+        assert np.all(omega <= omega_before) and omega.any(axis=0).all()
+        signal = GraphSignal(rng.permuted(z, axis=1) * omega, pooled.active)
+
+
+def test_kept_nodes_keep_their_value_and_the_rest_becomes_zero(rng):
+    z = rng.standard_normal((2, 10, 3))
+    pooled = DynamicPool(4).forward(GraphSignal(z, np.ones((1, 10, 3), bool)))
+    np.testing.assert_array_equal(pooled.values, np.where(pooled.active, z, 0))
+    assert np.all(pooled.active.sum(axis=1) == 4)
+
+
+@pytest.mark.parametrize("n_active", [0, -3])
+def test_at_least_one_node_must_be_kept(n_active):
+    with pytest.raises(UsageError, match="at least one"):
+        DynamicPool(n_active)
+
+
+def test_sets_of_another_shape_are_refused():
+    with pytest.raises(ShapeError, match="active sets"):
+        DynamicPool(2).forward(GraphSignal(np.zeros((2, 5, 3)), np.ones((1, 4, 3), bool)))

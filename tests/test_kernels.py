@@ -1,0 +1,111 @@
+"""Each kernel, compiled and interpreted, in both precisions, against dense NumPy; out starts as NaN."""
+
+import numpy as np
+import pytest
+from tigra import kernels
+from tigra.graph import Graph, grid_graph
+from tigra.polynomials import laplacian_step
+
+BOTH = pytest.mark.parametrize("form", ["compiled", "interpreted"])
+DTYPES = pytest.mark.parametrize("dtype, rtol", [(np.float64, 1e-12), (np.float32, 1e-5)])  # float32: 1e-7 an operation
+
+
+def form_of(function, form):
+    return function if form == "compiled" else function.py_func
+
+
+def blank(*shape, dtype):
+    return np.full(shape, np.nan, dtype)
+
+
+def every_kernel():
+    return {name for name, value in vars(kernels).items() if hasattr(value, "py_func")}
+
+
+def test_every_kernel_is_tested_here():
+    """`laplacian_step` covers the two steps; stencil_step covers _neighbour_sums."""
+    text = open(__file__, encoding="utf-8").read()
+    missing = {name for name in every_kernel() if f"kernels.{name}" not in text}
+    assert missing <= {"_neighbour_sums"}
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (3, 4)])
+def test_stencil_step_is_the_dense_product(form, dtype, rtol, shape, rng, monkeypatch):
+    height, width = shape
+    n_batch = 3
+    straight, diagonal, times_x, times_y = 0.3, -0.2, 1.5, -0.5
+    x, y = rng.standard_normal((2, 2, height * width, n_batch)).astype(dtype)
+    neighbours = grid_graph(shape, neighbours=4).adjacency.toarray()
+    corners = grid_graph(shape, neighbours=8).adjacency.toarray() - neighbours
+    expected = times_x * x + straight * neighbours @ x + diagonal * corners @ x + times_y * y
+    out = blank(2, height * width, n_batch, dtype=dtype)
+    rows, sums = np.zeros((3, (width + 2) * n_batch), dtype), blank(2, width * n_batch, dtype=dtype)
+    by_rows = 2, height, width * n_batch
+    weights = (dtype(value) for value in (straight, diagonal, times_x, times_y))
+    form_of(kernels.stencil_step, form)(
+        x.reshape(by_rows), y.reshape(by_rows), *weights, rows, sums, out.reshape(by_rows)
+    )
+    np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
+
+
+@BOTH
+@DTYPES
+def test_csr_step_is_the_dense_product(form, dtype, rtol, rng):
+    adjacency = np.triu(rng.uniform(size=(7, 7)) * (rng.uniform(size=(7, 7)) < 0.5), 1)
+    adjacency[2] = adjacency[:, 2] = 0  # an isolated node: an empty row
+    graph = Graph(adjacency + adjacency.T)
+    x, y = rng.standard_normal((2, 3, 7, 2)).astype(dtype)
+    expected = 1.5 * (graph.laplacian.toarray() @ x) + 0.5 * x - 2 * y
+    out = blank(3, 7, 2, dtype=dtype)
+    form_of(kernels.csr_step, form)(*graph.csr_arrays(dtype), x, y, dtype(1.5), dtype(0.5), dtype(-2), out)
+    np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("graph", [grid_graph((3, 4)), grid_graph((3, 4), boundary="free"), Graph(np.eye(12)[::-1])])
+def test_a_step_may_write_over_y(graph, rng):
+    x, y = rng.standard_normal((2, 2, 12, 3))
+    expected = laplacian_step(graph, x, y, 2.0, -1.0, 3.0, out=np.empty_like(x))
+    np.testing.assert_array_equal(laplacian_step(graph, x, y, 2.0, -1.0, 3.0, out=y), expected)
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("n_places", [1, 511, 1025])
+def test_combine_is_a_matrix_product(form, dtype, rtol, n_places, rng):
+    weights, x = rng.standard_normal((3, 4)).astype(dtype), rng.standard_normal((4, n_places)).astype(dtype)
+    out = blank(3, n_places, dtype=dtype)
+    form_of(kernels.combine, form)(weights, x, out)
+    np.testing.assert_allclose(out, weights.astype(float) @ x.astype(float), rtol=rtol, atol=10 * rtol)
+
+
+@BOTH
+@DTYPES
+def test_add_masked_adds_where_the_mask_is_true(form, dtype, rtol, rng):
+    mask, x, out = rng.uniform(size=9) < 0.5, *rng.standard_normal((2, 3, 9)).astype(dtype)
+    expected = out + 0.7 * x * mask
+    form_of(kernels.add_masked, form)(dtype(0.7), mask, x, out)
+    np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
+
+
+@BOTH
+@DTYPES
+def test_absolute_moments_are_mean_and_variance_of_the_magnitude(form, dtype, rtol, rng):
+    t = rng.standard_normal((50, 4)).astype(dtype)
+    mean, variance = blank(4, dtype=dtype), blank(4, dtype=dtype)
+    form_of(kernels.absolute_moments, form)(t, mean, variance)
+    np.testing.assert_allclose(mean, np.abs(t).mean(axis=0), rtol=rtol)
+    np.testing.assert_allclose(variance, np.abs(t).var(axis=0), rtol=rtol)
+
+
+@BOTH
+@DTYPES
+def test_absolute_moments_gradient_is_the_corrected_formula(form, dtype, rtol, rng):
+    t, out = rng.standard_normal((6, 2)).astype(dtype), blank(6, 2, dtype=dtype)
+    t[2] = 0  # sign(0) = 0
+    mean, grad_mean, grad_variance = rng.standard_normal((3, 2)).astype(dtype)
+    expected = np.sign(t) * (grad_mean / 6 + 2 / 6 * (np.abs(t) - mean) * grad_variance)
+    form_of(kernels.absolute_moments_gradient, form)(t, mean, grad_mean, grad_variance, out)
+    np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
+    assert np.all(out[2] == 0)

@@ -1,0 +1,116 @@
+"""The contract of style and docs/derivations.md, over the registry of layers."""
+
+import numpy as np
+import pytest
+import tigra.layers
+from tigra import GraphSignal, TigraError
+from tigra.gradcheck import LAYER_CASES, values_of
+from tigra.layers import Layer
+
+EACH = pytest.mark.parametrize("name", LAYER_CASES)
+
+
+def case(name, dtype=np.float64):
+    layer, x = LAYER_CASES[name](np.random.default_rng(0))
+    layer.params = {key: array.astype(dtype) for key, array in layer.params.items()}
+    layer.grads = {key: array.astype(dtype) for key, array in layer.grads.items()}
+    layer.state = {key: array.astype(dtype) for key, array in layer.state.items()}
+    if isinstance(x, GraphSignal):
+        return layer, GraphSignal(x.values.astype(dtype), x.active)
+    return layer, x.astype(dtype)
+
+
+def test_every_public_layer_is_registered():
+    public = {name for name in tigra.layers.__all__ if name != "Layer"}
+    assert public == {name.split(",")[0] for name in LAYER_CASES}
+    defined = {cls.__name__ for cls in Layer.__subclasses__() if cls.__module__.startswith("tigra.")}
+    assert defined == public, "a layer is not in tigra.layers.__all__"
+
+
+@EACH
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_shapes_and_dtypes(name, dtype):
+    layer, x = case(name, dtype)
+    output = values_of(layer.forward(x))
+    grad_x = layer.backward(np.ones_like(output))
+    assert output.dtype == grad_x.dtype == dtype
+    assert grad_x.shape == values_of(x).shape
+    assert layer.grads.keys() == layer.params.keys()
+    for key, array in layer.params.items():
+        assert layer.grads[key].shape == array.shape and layer.grads[key].dtype == dtype
+
+
+@EACH
+def test_each_forward_allows_one_backward(name):
+    layer, x = case(name)
+    with pytest.raises(TigraError, match="forward of its own"):
+        layer.backward(np.zeros(1))
+    grad = np.ones_like(values_of(layer.forward(x)))
+    layer.backward(grad)
+    with pytest.raises(TigraError, match="each forward allows one backward"):
+        layer.backward(grad)
+
+
+@EACH
+def test_inputs_and_upstream_gradient_are_not_modified(name):
+    layer, x = case(name)
+    before = values_of(x).copy()
+    grad = np.random.default_rng(1).standard_normal(values_of(layer.forward(x)).shape)
+    kept = grad.copy()
+    layer.backward(grad)
+    np.testing.assert_array_equal(values_of(x), before)
+    np.testing.assert_array_equal(grad, kept)
+
+
+@EACH
+def test_the_same_input_gives_the_same_output_and_gradients_are_overwritten(name):
+    layer, x = case(name)
+    results = []
+    for _ in range(2):
+        output = values_of(layer.forward(x)).copy()
+        grad_x = layer.backward(np.ones_like(output))
+        results.append([output, grad_x, *(array.copy() for array in layer.grads.values())])
+    for first, second in zip(*results, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@EACH
+def test_params_and_grads_are_written_never_rebound(name):
+    layer, x = case(name)
+    arrays = {**layer.params, **{f"grad {key}": array for key, array in layer.grads.items()}}
+    layer.backward(np.ones_like(values_of(layer.forward(x))))
+    after = {**layer.params, **{f"grad {key}": array for key, array in layer.grads.items()}}
+    assert all(after[key] is array for key, array in arrays.items())
+
+
+@EACH
+def test_a_batch_is_its_images_one_by_one(name):
+    layer, x = case(name)
+    whole = values_of(layer.forward(x))
+    for b in range(whole.shape[-1]):
+        one = slice(b, b + 1)
+        if isinstance(x, GraphSignal):
+            single = GraphSignal(np.ascontiguousarray(x.values[..., one]), np.ascontiguousarray(x.active[..., one]))
+        else:
+            single = np.ascontiguousarray(x[..., one])
+        np.testing.assert_allclose(values_of(layer.forward(single)), whole[..., one], rtol=1e-12, atol=1e-12)
+
+
+@EACH
+def test_the_layout_in_memory_does_not_matter(name):
+    layer, x = case(name)
+    turned = x._replace(values=np.asfortranarray(x.values)) if isinstance(x, GraphSignal) else np.asfortranarray(x)
+    expected = values_of(layer.forward(x))
+    grad = np.random.default_rng(1).standard_normal(expected.shape)
+    expected_grad = layer.backward(grad)
+    np.testing.assert_allclose(values_of(layer.forward(turned)), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(layer.backward(np.asfortranarray(grad)), expected_grad, rtol=1e-12, atol=1e-14)
+
+
+@EACH
+def test_a_replica_shares_parameters_but_not_gradients(name):
+    layer, x = case(name)
+    twin = layer.replica()
+    twin.backward(np.ones_like(values_of(twin.forward(x))))
+    assert all(not array.any() for array in layer.grads.values())
+    assert all(twin.params[key] is array for key, array in layer.params.items())

@@ -1,0 +1,268 @@
+"""Model files: they come back bit for bit, and whatever else is in a file is refused in one sentence."""
+
+import io
+import json
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import tigra
+from tigra import ModelFileError
+from tigra.model_file import _packed, check_writable, load_model
+from tigra.training import FitOptions, Training
+
+
+@pytest.fixture
+def network(small_network, small_splits):
+    network = small_network(smoothing=0.5)
+    network.calibrate(small_splits.train.images)
+    network.class_names = ["zero", "one", "zwei äöü"]
+    return network
+
+
+def members(path):
+    with zipfile.ZipFile(path) as archive:
+        return {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+def write(path, content, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, (1, 0), allow_pickle=True)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("options", [{}, {"mixing": "full", "active": "union"}, {"dtype": "float64"}])
+def test_a_network_comes_back_bit_for_bit(tmp_path, small_network, small_splits, options):
+    network = small_network(**options)
+    network.calibrate(small_splits.train.images)
+    tigra.save(network, tmp_path / "model.npz")
+    again = tigra.load(tmp_path / "model.npz")
+    assert again.parameters.tobytes() == network.parameters.tobytes()
+    assert again.options == network.options and again.class_names == network.class_names
+    images = small_splits.test.images
+    assert again.scores(images).tobytes() == network.scores(images).tobytes()
+
+
+def test_class_names_of_any_script_come_back(tmp_path, network):
+    tigra.save(network, tmp_path / "model.npz")
+    assert tigra.load(tmp_path / "model.npz").class_names == ["zero", "one", "zwei äöü"]
+
+
+def test_the_same_network_gives_the_same_file(tmp_path, network):
+    for name in ("first", "second"):
+        tigra.save(network, tmp_path / name)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
+def test_the_state_of_a_run_comes_back_bit_for_bit(tmp_path, network, small_splits):
+    training = Training(network, small_splits, FitOptions(epochs=3, batch_size=20))
+    next(iter(training.run()))
+    arrays, numbers = training.snapshot()
+    tigra.save(training.best_network(), tmp_path / "model.npz", {"dataset": "small"}, (arrays, numbers))
+    model = load_model(tmp_path / "model.npz")
+    assert model.training == {"dataset": "small"} and model.resume[1] == numbers
+    assert all(model.resume[0][name].tobytes() == array.tobytes() for name, array in arrays.items())
+
+
+def test_numpy_opens_it_without_pickle(tmp_path, network):
+    tigra.save(network, tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz", allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["layers/00.SpectralConv.alpha"], network.layers[0].params["alpha"])
+
+
+def test_every_truncation_is_refused(tmp_path, network):
+    tigra.save(network, tmp_path / "model.npz")
+    whole = (tmp_path / "model.npz").read_bytes()
+    for length in [0, 1, 30, len(whole) // 2, len(whole) - 1]:
+        (tmp_path / "cut.npz").write_bytes(whole[:length])
+        with pytest.raises(ModelFileError, match="cut.npz is damaged or not a tigra model file"):
+            tigra.load(tmp_path / "cut.npz")
+
+
+def test_flipped_bytes_are_refused_or_harmless(tmp_path, network):
+    """A flip is either noticed (names, check sums), or lies where nothing is stored (zip's dates and the like)."""
+    tigra.save(network, tmp_path / "model.npz")
+    whole, noticed = bytearray((tmp_path / "model.npz").read_bytes()), 0
+    places = np.random.default_rng(0).integers(0, len(whole), 150)
+    for place in places:
+        spoilt = whole.copy()
+        spoilt[place] ^= 0xFF
+        (tmp_path / "flipped.npz").write_bytes(spoilt)
+        try:
+            again = tigra.load(tmp_path / "flipped.npz")
+            assert again.parameters.tobytes() == network.parameters.tobytes()
+            assert again.options == network.options
+        except ModelFileError as error:
+            assert "\n" not in str(error)
+            noticed += 1
+    assert noticed > 100
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a zip file", b"\x89PNG\r\n\x1a\n" * 9, pickle.dumps({"a": 1}), b"PK\x03\x04" + b"\0" * 100]
+)
+def test_foreign_files_are_refused(tmp_path, content):
+    (tmp_path / "foreign.npz").write_bytes(content)
+    with pytest.raises(ModelFileError, match="not a tigra model file"):
+        tigra.load(tmp_path / "foreign.npz")
+
+
+def test_an_npz_of_somebody_else_is_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(ModelFileError, match=r"no meta\.json"):
+        tigra.load(tmp_path / "other.npz")
+
+
+class Bomb:
+    """Unpickling this would leave a mark."""
+
+    def __reduce__(self):
+        return os.system, ("touch executed",)
+
+
+def test_pickled_content_is_refused_and_not_executed(tmp_path, network, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tigra.save(network, "model.npz")
+    for name in ("layers/00.SpectralConv.alpha.npy", "layers/08.Dense.bias.npy"):
+        content = members("model.npz")
+        assert name in content
+        content[name] = npy(np.array([Bomb()] * 3, dtype=object))
+        write("hostile.npz", content)
+        with pytest.raises(ModelFileError, match="damaged or not a tigra model file"):
+            tigra.load("hostile.npz")
+        content[name] = pickle.dumps(Bomb())
+        write("hostile.npz", content)
+        with pytest.raises(ModelFileError):
+            tigra.load("hostile.npz")
+    assert not (tmp_path / "executed").exists()
+
+
+def edited(path, edit):
+    """The members of a model file with its meta.json changed."""
+    content = members(path)
+    meta = json.loads(content["meta.json"])
+    edit(meta)
+    content["meta.json"] = json.dumps(meta)
+    return content
+
+
+@pytest.mark.parametrize(
+    "edit, message",
+    [
+        (lambda meta: meta.update(format="other"), "another program's"),
+        (lambda meta: meta.update(version=2), "version 2, this tigra reads 1"),
+        (lambda meta: meta.pop("options"), "KeyError"),
+        (lambda meta: meta["options"].update(architecture="SC[3"), "expected"),
+        (lambda meta: meta["options"].update(architecture="S[99999]-FC[99]"), "smaller than the network"),
+        (lambda meta: meta["options"].update(architecture="S[3]-FC[8]"), "not those of its architecture"),
+        (lambda meta: meta["options"].update(image_shape=[10**6, 10**6]), "image shape"),
+        (lambda meta: meta["options"].update(image_shape=[3, -3]), "damaged"),
+        (lambda meta: meta["options"].update(image_shape="ab"), "image shape"),
+        (lambda meta: meta["options"].update(n_classes=10**12), "parameters"),
+        (lambda meta: meta["options"].update(smoothing=1e12), "smoothing"),
+        (lambda meta: meta["options"].update(dtype="object"), "damaged"),
+        (lambda meta: meta["options"].update(evil=1), "options"),
+        (lambda meta: meta["options"].update(seed=-1), "seed"),
+        (lambda meta: meta.update(class_names=["a"]), "class names"),
+        (lambda meta: meta.update(class_names=[1, 2, 3]), "class names"),
+        (lambda meta: meta.update(training=[]), "training record"),
+        (lambda meta: meta.update(resume={}), "not those of its architecture"),
+    ],
+)
+def test_a_meta_file_that_lies_is_refused(tmp_path, network, edit, message):
+    tigra.save(network, tmp_path / "model.npz")
+    write(tmp_path / "lying.npz", edited(tmp_path / "model.npz", edit))
+    with pytest.raises(ModelFileError, match=message) as caught:
+        tigra.load(tmp_path / "lying.npz")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "array, message",
+    [
+        (np.zeros((2, 4), np.float32), "shape or type"),
+        (np.zeros((2, 3), np.float64), "shape or type"),
+        (np.zeros((3, 2), np.float32).T, "shape or type"),
+        (np.full((2, 3), np.nan, np.float32), "not finite"),
+        (np.zeros(10**6, np.float32), "wrong size"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path, network, array, message):
+    tigra.save(network, tmp_path / "model.npz")
+    content = members(tmp_path / "model.npz")
+    content["layers/00.SpectralConv.alpha.npy"] = npy(array)
+    write(tmp_path / "other.npz", content)
+    with pytest.raises(ModelFileError, match=message):
+        tigra.load(tmp_path / "other.npz")
+
+
+def test_a_header_that_claims_a_huge_array_allocates_nothing(tmp_path, network):
+    tigra.save(network, tmp_path / "model.npz")
+    content = members(tmp_path / "model.npz")
+    name = "layers/00.SpectralConv.alpha.npy"
+    content[name] = content[name].replace(b"(2, 3), }", b"(2,99999999999999), }")
+    write(tmp_path / "huge.npz", content)
+    with pytest.raises(ModelFileError):
+        tigra.load(tmp_path / "huge.npz")
+
+
+def test_extra_missing_and_compressed_members_are_refused(tmp_path, network):
+    tigra.save(network, tmp_path / "model.npz")
+    content = members(tmp_path / "model.npz")
+    write(tmp_path / "extra.npz", content | {"../../evil": b"x"})
+    write(tmp_path / "missing.npz", dict(list(content.items())[:-1]))
+    write(tmp_path / "bomb.npz", content | {"zeros": b"\0" * 10**7}, zipfile.ZIP_DEFLATED)
+    for name in ("extra", "missing", "bomb"):
+        with pytest.raises(ModelFileError, match="damaged or not a tigra model file"):
+            tigra.load(tmp_path / f"{name}.npz")
+
+
+def test_meta_that_is_nested_without_end_is_refused(tmp_path):
+    write(tmp_path / "deep.npz", {"meta.json": "[" * 200_000})
+    with pytest.raises(ModelFileError, match="not a tigra model file"):
+        tigra.load(tmp_path / "deep.npz")
+
+
+def test_missing_files_and_folders_are_refused(tmp_path):
+    for path in (tmp_path / "none.npz", tmp_path):
+        with pytest.raises(ModelFileError, match="Cannot read the model file"):
+            tigra.load(path)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, network, monkeypatch):
+    tigra.save(network, tmp_path / "model.npz")
+    before = (tmp_path / "model.npz").read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    for function in ("fsync", "replace"):
+        monkeypatch.setattr(os, function, fail)
+        with pytest.raises(ModelFileError, match="No space left"):
+            tigra.save(network.with_parameters(network.parameters + 1), tmp_path / "model.npz")
+        monkeypatch.undo()
+        assert os.listdir(tmp_path) == ["model.npz"]
+        assert (tmp_path / "model.npz").read_bytes() == before
+
+
+def test_unwritable_places_are_found_before_training(tmp_path):
+    with pytest.raises(ModelFileError, match="it is a folder; give a file name"):
+        check_writable(tmp_path)
+    with pytest.raises(ModelFileError, match="choose another file with --out"):
+        check_writable(tmp_path / "none" / "model.npz")
+    check_writable(tmp_path / "model.npz")
+    assert os.listdir(tmp_path) == []
+
+
+def test_packing_is_deterministic_and_uncompressed(network):
+    packed = _packed({"a": 1}, {"x": np.zeros(3)})
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}

@@ -1,0 +1,86 @@
+"""What users call on a network: images in their order, errors that say what to do."""
+
+import numpy as np
+import pytest
+import tigra
+from tigra import ShapeError, UsageError
+
+
+@pytest.fixture(scope="module")
+def network():
+    return tigra.build_network("SC[2, 2]-DP[20]-S[2]-FC[4]", (5, 6), 3, smoothing=0.5)
+
+
+@pytest.fixture
+def images(rng):
+    return rng.uniform(size=(70, 5, 6))
+
+
+def test_shapes_of_what_users_get(network, images):
+    assert network.predict_proba(images).shape == (70, 3)
+    assert network.predict(images).shape == (70,)
+    assert network.features(images).shape == (70, 2 * 2 * 3)
+    np.testing.assert_allclose(network.predict_proba(images).sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(network.predict(images), network.predict_proba(images).argmax(axis=1))
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_predictions_do_not_depend_on_threads(network, images, threads):
+    np.testing.assert_array_equal(network.scores(images, threads), network.scores(images))
+
+
+def test_a_single_image_gets_what_it_gets_among_others(network, images):
+    np.testing.assert_allclose(network.scores(images[3:4]), network.scores(images)[3:4], atol=1e-5)  # float32
+
+
+def test_float32_and_float64_images_give_the_same(network, images):
+    single = images.astype(np.float32)
+    np.testing.assert_allclose(network.scores(single), network.scores(single.astype(np.float64)), atol=1e-5)  # float32
+
+
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda x: x[:, :4], r"\(n, 5, 6\), got \(70, 4, 6\); resize"),
+        (lambda x: x[0], "add a first axis"),
+        (lambda x: x[:0], "at least one image"),
+        (lambda x: [], "got"),
+        (lambda x: (255 * x).astype(np.uint8), "divide 8-bit pixels by 255"),
+        (lambda x: np.where(np.arange(70)[:, None, None] == 7, np.nan, x), "image 7 has NaN"),
+        (lambda x: np.full_like(x, np.inf), "image 0 has NaN or infinite"),
+        (lambda x: x.astype(object), "real values"),
+        (lambda x: x.astype(complex), "real values"),
+        (lambda x: "images", "shape"),
+    ],
+)
+def test_images_that_do_not_fit_are_refused(network, images, spoil, message):
+    with pytest.raises(ShapeError, match=message):
+        network.predict(spoil(images))
+
+
+def test_fewer_than_one_thread_is_refused(network, images):
+    with pytest.raises(UsageError, match="at least 1"):
+        network.predict(images, threads=0)
+
+
+def test_parameters_are_one_vector_of_which_layers_hold_views(network):
+    sizes = sum(array.size for layer in network.layers for array in layer.params.values())
+    assert network.n_parameters == sizes
+    for layer in network.layers:
+        for name, array in layer.params.items():
+            assert array.base is network.parameters and layer.grads[name].base is network.gradients
+
+
+def test_a_copy_with_other_parameters_leaves_the_network_alone(network, images):
+    before = network.scores(images)
+    twin = network.with_parameters(np.zeros(network.n_parameters, np.float32))
+    assert not twin.scores(images).any()
+    np.testing.assert_array_equal(network.scores(images), before)
+
+
+def test_without_statistics_there_are_no_features(network, images):
+    bare = tigra.Network(
+        [tigra.Dense(np.zeros((3, 2), np.float32), np.zeros(3, np.float32))], network.graph, network.options
+    )
+    with pytest.raises(UsageError, match="no statistics layer"):
+        bare.features(images)

@@ -1,0 +1,197 @@
+"""Learning: it works, one seed decides it all, and a run can be cut and taken up at any step."""
+
+import numpy as np
+import pytest
+import tigra
+from tigra import ShapeError, Split, TrainingError, UsageError
+from tigra.layers import Standardise
+from tigra.training import FitOptions, Training
+
+
+def train(network, splits, **options):
+    epochs = list(tigra.fit(network, splits, **{"epochs": 3, "batch_size": 20} | options))
+    return network.parameters.copy(), epochs
+
+
+def test_loss_at_the_start_is_that_of_chance(small_network, small_splits):
+    network = small_network()
+    network.calibrate(small_splits.train.images)
+    loss = -np.log(network.predict_proba(small_splits.train.images)[np.arange(48), small_splits.train.labels]).mean()
+    assert abs(loss - np.log(3)) < 0.1  # the last layer starts small
+
+
+def test_twenty_digits_are_learned_by_heart(small_network, small_splits):
+    few = Split(small_splits.train.images[:20], small_splits.train.labels[:20])
+    network = small_network()
+    splits = tigra.Splits("few", few, few, few, few, ["0", "1", "2"], None)
+    _, epochs = train(network, splits, epochs=200, learning_rate=0.02)
+    assert (network.predict(few.images) == few.labels).all() and epochs[-1].loss < 0.02
+
+
+def test_training_beats_chance_on_unseen_rotated_digits(mnist_012):
+    network = tigra.build_network(
+        "SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[6]-FC[30]", (28, 28), 3, diagonal_weight=0.25, smoothing=1.0
+    )
+    train(network, mnist_012, epochs=8, batch_size=50, learning_rate=0.02, threads=2)
+    assert tigra.accuracy(network, mnist_012.test) > 0.75
+
+
+def test_same_seed_same_weights_bit_for_bit(small_network, small_splits):
+    first, second = (train(small_network(seed=3), small_splits, seed=3)[0] for _ in range(2))
+    other = train(small_network(seed=3), small_splits, seed=4)[0]
+    assert first.tobytes() == second.tobytes() != other.tobytes()
+
+
+def test_same_weights_bit_for_bit_for_any_number_of_threads(mnist_012):
+    """Batches of 100 are four micro-batches, so that threads have something to share."""
+
+    def run(threads):
+        network = tigra.build_network("SC[2, 2]-DP[90]-SC[3, 2]-DP[40]-S[4]-FC[20]", (28, 28), 3)
+        splits = tigra.Splits(
+            "part", Split(*(a[:210] for a in mnist_012.train)), mnist_012.valid, None, None, ["0", "1", "2"], None
+        )
+        parameters, epochs = train(network, splits, epochs=2, batch_size=100, threads=threads)
+        return parameters.tobytes(), epochs
+
+    alone = run(1)
+    for threads in (2, 3, 8):
+        assert run(threads) == alone
+
+
+def test_micro_batches_add_up_to_the_gradient_of_the_batch(small_network, small_splits, monkeypatch):
+    gradients = []
+    for largest in (1000, 7):
+        monkeypatch.setattr("tigra.workers.micro_batches.__defaults__", (largest,))
+        training = Training(small_network(dtype="float64"), small_splits, FitOptions(batch_size=48))
+        replicas = [training.network.replica() for _ in range(7)]
+        with tigra.training.Workers(1) as workers:
+            gradients.append(training._gradient(np.arange(48), workers, replicas)[2].copy())
+    np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-10, atol=1e-12)
+
+
+def test_the_best_epoch_on_validation_is_kept_and_test_images_are_never_seen(small_network, small_splits):
+    network = small_network()
+    blind = tigra.Splits("blind", small_splits.train, small_splits.valid, None, None, ["0", "1", "2"], None)
+    _, epochs = train(network, blind, epochs=12, learning_rate=0.05)
+    best = max(epochs, key=lambda epoch: (epoch.valid_accuracy, -epoch.valid_loss))
+    assert [epoch for epoch in epochs if epoch.best][-1] == best
+    assert tigra.accuracy(network, small_splits.valid) == best.valid_accuracy
+
+
+def test_breaking_off_keeps_the_best_so_far(small_network, small_splits):
+    network = small_network()
+    for epoch in tigra.fit(network, small_splits, epochs=50, batch_size=20):
+        if epoch.number == 3:
+            break
+    whole = small_network()
+    _, epochs = train(whole, small_splits, epochs=50)
+    best = max(epochs[:3], key=lambda epoch: (epoch.valid_accuracy, -epoch.valid_loss))
+    assert tigra.accuracy(network, small_splits.valid) == best.valid_accuracy
+
+
+def test_patience_stops_early(small_network, small_splits):
+    _, epochs = train(small_network(), small_splits, epochs=100, patience=4, learning_rate=0.05, schedule="constant")
+    last_best = max(epoch.number for epoch in epochs if epoch.best)
+    assert len(epochs) == last_best + 4 < 100
+
+
+def test_records_are_numbered_and_plausible(small_network, small_splits):
+    _, epochs = train(small_network(), small_splits, epochs=4)
+    assert [epoch.number for epoch in epochs] == [1, 2, 3, 4] and epochs[0].best
+    assert all(0 <= epoch.accuracy <= 1 and 0 <= epoch.valid_accuracy <= 1 for epoch in epochs)
+    assert epochs[-1].loss < epochs[0].loss
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 4, 7])
+def test_a_run_cut_at_any_step_and_resumed_ends_with_the_same_bits(small_network, small_splits, stop_after):
+    """48 images in batches of 20 are 3 steps an epoch: 4 and 7 lie inside epochs."""
+    options = FitOptions(epochs=4, batch_size=20, weight_decay=0.1)
+    whole = Training(small_network(), small_splits, options)
+    expected = list(whole.run())
+    steps = []
+    cut = Training(small_network(), small_splits, options, on_step=lambda *step: steps.append(step))
+    cut.should_stop = lambda: len(steps) >= stop_after
+    before = list(cut.run())
+    assert not cut.is_finished and len(steps) == stop_after
+    arrays, numbers = cut.snapshot()
+    resumed = Training(small_network(seed=99), small_splits, options)  # other start values, all overwritten
+    for layer, kept in zip(resumed.network.layers, cut.network.layers, strict=True):
+        for name in layer.state:
+            layer.state[name][:] = kept.state[name]
+    resumed.restore(arrays, numbers)
+    assert before + list(resumed.run()) == expected
+    assert resumed.network.parameters.tobytes() == whole.network.parameters.tobytes()
+    assert resumed.current.tobytes() == whole.current.tobytes()
+
+
+def test_a_run_is_not_resumed_on_other_images(small_network, small_splits):
+    arrays, numbers = Training(small_network(), small_splits, FitOptions()).snapshot()
+    swapped = tigra.Splits("x", small_splits.valid, small_splits.train, None, None, ["0", "1", "2"], None)
+    with pytest.raises(TrainingError, match="other images"):
+        Training(small_network(), swapped, FitOptions()).restore(arrays, numbers)
+
+
+def test_standardisation_is_set_once_and_not_by_a_second_fit(small_network, small_splits):
+    network = small_network()
+    train(network, small_splits)
+    (layer,) = (layer for layer in network.layers if isinstance(layer, Standardise))
+    kept = layer.state["mean"].copy()
+    train(network, small_splits)
+    np.testing.assert_array_equal(layer.state["mean"], kept)
+
+
+def test_weight_decay_shrinks_weights_and_leaves_filters_alone(small_network, small_splits):
+    network = small_network()
+    mask = network.mask_of("weight")
+    weights = sum(layer.params["weight"].size for layer in network.layers if "weight" in layer.params)
+    assert mask.sum() == weights and mask.size == network.n_parameters
+    size = []
+    for decay in (0.0, 5.0):
+        parameters, _ = train(small_network(), small_splits, weight_decay=decay, epochs=20)
+        size.append(np.abs(parameters * mask).sum())
+    assert size[1] < 0.8 * size[0]
+
+
+def test_a_loss_that_runs_away_is_reported(small_network, small_splits):
+    network = small_network()
+    network.parameters[:] = 1e38  # the scores overflow
+    with np.errstate(all="ignore"), pytest.raises(TrainingError, match="learning rate below"):
+        train(network, small_splits)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
+        ({"epochs": 2.5}, "epochs"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"learning_rate": -0.1}, "learning_rate must be a positive number, got -0.1"),
+        ({"learning_rate": float("nan")}, "learning_rate"),
+        ({"weight_decay": -1.0}, "weight_decay"),
+        ({"schedule": "steep"}, "one-cycle, constant"),
+        ({"patience": -1}, "patience"),
+        ({"seed": -1}, "seed"),
+        ({"threads": 0}, "threads"),
+    ],
+)
+def test_impossible_options_are_refused(small_network, small_splits, options, message):
+    with pytest.raises(UsageError, match=message):
+        train(small_network(), small_splits, **options)
+
+
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda images, labels: (images, labels[:-1]), "48 images, so it needs as many integer labels"),
+        (lambda images, labels: (images, labels + 1), "run from 1 to 3, but the network has 3 classes"),
+        (lambda images, labels: (images, labels - 1), "run from -1"),
+        (lambda images, labels: (images, labels.astype(float)), "integer labels"),
+        (lambda images, labels: (images[:, :10], labels), "resize"),
+        (lambda images, labels: (images[:0], labels[:0]), "at least one image"),
+    ],
+)
+def test_splits_that_do_not_fit_are_refused(small_network, small_splits, spoil, message):
+    train_split = Split(*spoil(*small_splits.train))
+    splits = tigra.Splits("x", train_split, small_splits.valid, None, None, ["0", "1", "2"], None)
+    with pytest.raises(ShapeError, match=message):
+        train(small_network(), splits)

@@ -1,0 +1,88 @@
+"""tigra: TIGraNet, the isometric transformation invariant graph-based network, from scratch.
+
+Read the modules in this order; each imports only those above it:
+
+    version, errors
+    transforms, datasets, images       the image
+    graph, kernels, polynomials        the graph, and polynomials of its Laplacian
+    layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
+    loss, workers, network             from signal to class scores
+    architecture, recipes              "SC[3, 3]-DP[300]-..." becomes a network
+    optim, training                    learning
+    model_file, gradcheck              keeping it, checking it
+
+What most people need is here at the top:
+
+    splits = tigra.load_dataset("mnist-012")
+    network = tigra.build_network("SC[3, 3]-DP[300]-S[10]-FC[50]", (28, 28), n_classes=3)
+    for epoch in tigra.fit(network, splits, epochs=10):
+        print(epoch.number, epoch.valid_accuracy)
+    network.predict(splits.test.images)
+    tigra.save(network, "model.npz")
+"""
+
+from tigra.architecture import (
+    build_network,
+    count_parameters,
+    format_architecture,
+    parse_architecture,
+)
+from tigra.datasets import DATASETS, Split, Splits, load_dataset
+from tigra.errors import (
+    ArchitectureError,
+    DatasetError,
+    GraphError,
+    ImageError,
+    ModelFileError,
+    ShapeError,
+    TigraError,
+    TrainingError,
+    UsageError,
+)
+from tigra.graph import Graph, GraphSignal, grid_graph
+from tigra.images import read_image
+from tigra.layers import Dense, DynamicPool, Layer, ReLU, SpectralConv, Standardise, Statistics
+from tigra.model_file import load, save
+from tigra.network import Network
+from tigra.recipes import RECIPES
+from tigra.training import Epoch, accuracy, fit
+from tigra.version import __version__
+
+__all__ = [
+    "ArchitectureError",
+    "DATASETS",
+    "DatasetError",
+    "Dense",
+    "DynamicPool",
+    "Epoch",
+    "Graph",
+    "GraphError",
+    "GraphSignal",
+    "ImageError",
+    "Layer",
+    "ModelFileError",
+    "Network",
+    "RECIPES",
+    "ReLU",
+    "ShapeError",
+    "SpectralConv",
+    "Split",
+    "Splits",
+    "Standardise",
+    "Statistics",
+    "TigraError",
+    "TrainingError",
+    "UsageError",
+    "__version__",
+    "accuracy",
+    "build_network",
+    "count_parameters",
+    "fit",
+    "format_architecture",
+    "grid_graph",
+    "load",
+    "load_dataset",
+    "parse_architecture",
+    "read_image",
+    "save",
+]

@@ -1,0 +1,240 @@
+"""Gradient checks: every backward against central differences, in float64.
+
+A layer is checked by being listed in LAYER_CASES; a test fails when a public layer is missing
+there. The gradient that flows in from above is random: one of all ones would hide swapped filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tigra.architecture import build_network
+from tigra.errors import UsageError
+from tigra.graph import GraphSignal, grid_graph
+from tigra.layers import Dense, DynamicPool, Layer, ReLU, SpectralConv, Standardise, Statistics
+from tigra.loss import negative_log_likelihood
+from tigra.polynomials import chebyshev
+
+STEP = 1e-6
+LAYER_TOLERANCE, NETWORK_TOLERANCE = 1e-7, 1e-6
+MARGIN = 1e-3  # how far inputs stay from kinks: thousand times the step
+GRID, BATCH = (4, 4), 2
+
+
+class Check(NamedTuple):
+    """The outcome for one array: error is the relative error of `dE/d(what)` in `case`."""
+
+    case: str
+    what: str
+    size: int
+    error: float
+    tolerance: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error is within the tolerance (a NaN is not)."""
+        return self.error < self.tolerance
+
+
+def numerical_gradient(energy: Callable[[], float], array: np.ndarray, step: float = STEP) -> np.ndarray:
+    """dE/darray entry by entry, (E(+step) - E(-step)) / (2 step); array is changed and put back.
+
+    >>> x = np.array([3.0])
+    >>> numerical_gradient(lambda: float(x[0] ** 2), x).round(6)
+    array([6.])
+    """
+    gradient = np.empty_like(array)
+    for place in np.ndindex(array.shape):
+        kept = array[place]
+        array[place] = kept + step
+        above = energy()
+        array[place] = kept - step
+        below = energy()
+        array[place] = kept
+        gradient[place] = (above - below) / (2 * step)
+    return gradient
+
+
+def relative_error(analytic: np.ndarray, numeric: np.ndarray) -> float:
+    """Largest difference of two gradients over their largest entry.
+
+    >>> relative_error(np.array([1.0, 100.0]), np.array([1.0, 101.0])).round(4)
+    np.float64(0.0099)
+    """
+    if analytic.shape != numeric.shape or not np.isfinite(analytic).all():
+        return np.inf
+    scale = max(np.abs(analytic).max(), np.abs(numeric).max())
+    return np.abs(analytic - numeric).max() / scale if scale > 0 else 0.0
+
+
+# --- the cases: a layer and an input, both away from kinks ------------------------------------------
+
+
+def _signal(rng, n_maps, n_sets) -> GraphSignal:
+    """Random maps on a 4x4 grid, with about two thirds of the nodes active."""
+    n_nodes = GRID[0] * GRID[1]
+    active = rng.uniform(size=(n_sets, n_nodes, BATCH)) < 0.7
+    return GraphSignal(rng.standard_normal((n_maps, n_nodes, BATCH)) * active, active)
+
+
+def _spectral_conv(active, mixing, n_sets):
+    def make(rng):
+        alpha = rng.standard_normal((3, 4))
+        beta = rng.standard_normal(2 if mixing == "vector" else (3, 2))
+        return SpectralConv(grid_graph(GRID), alpha, beta, active), _signal(rng, 2, n_sets)
+
+    return make
+
+
+def _dynamic_pool(rng):
+    values, active = _signal(rng, 3, 1)
+    return DynamicPool(n_active=5), GraphSignal(_spaced(values, rng), active)
+
+
+def _spaced(values, rng) -> np.ndarray:
+    """Values of the same shape, in random order, all more than MARGIN apart."""
+    return (rng.permutation(values.size).reshape(values.shape) - values.size / 2) * (10 * MARGIN)
+
+
+def _statistics(boundary):
+    def make(rng):
+        graph = grid_graph((4, 4), boundary=boundary)
+        while True:  # redraw until no abs(t) lies in (0, MARGIN), where the kink of abs would be met
+            signal = _signal(rng, 2, 2)
+            t = np.abs([t.copy() for t in chebyshev(graph, signal.values, 4)])
+            if not np.any((t > 0) & (t < MARGIN)):
+                return Statistics(graph, max_order=4), signal
+
+    return make
+
+
+def _standardise(rng):
+    return Standardise(rng.standard_normal(5), rng.uniform(0.5, 2, 5)), rng.standard_normal((5, BATCH))
+
+
+def _dense(rng):
+    return Dense(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal((4, BATCH))
+
+
+def _relu(rng):
+    return ReLU(), _spaced(np.empty((5, BATCH)), rng) + 5 * MARGIN
+
+
+LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = {
+    "SpectralConv": _spectral_conv("map", "vector", 2),
+    "SpectralConv, first layer": _spectral_conv("map", "vector", 1),
+    "SpectralConv, union": _spectral_conv("union", "vector", 2),
+    "SpectralConv, full mixing": _spectral_conv("map", "full", 2),
+    "SpectralConv, full mixing, union": _spectral_conv("union", "full", 2),
+    "DynamicPool": _dynamic_pool,
+    "Statistics": _statistics("padded"),
+    "Statistics, free boundary": _statistics("free"),
+    "Standardise": _standardise,
+    "Dense": _dense,
+    "ReLU": _relu,
+}
+
+
+def values_of(x) -> np.ndarray:
+    """The numbers of a layer's input or output: a graph signal's values, or the array itself."""
+    return x.values if isinstance(x, GraphSignal) else x
+
+
+def check_layer(name: str, seed: int = 0) -> Iterator[Check]:
+    """Check the gradient for the input and every parameter of one case of LAYER_CASES."""
+    rng = np.random.default_rng(seed)
+    layer, x = LAYER_CASES[name](rng)
+    upstream = rng.standard_normal(values_of(layer.forward(x)).shape)
+    analytic = {"input": layer.backward(upstream), **layer.grads}
+
+    def energy():
+        return float(np.sum(upstream * values_of(layer.forward(x))))
+
+    for what, array in {"input": values_of(x), **layer.params}.items():
+        error = relative_error(analytic[what], numerical_gradient(energy, array))
+        yield Check(name, what, array.size, float(error), LAYER_TOLERANCE)
+
+
+def check_loss(seed: int = 0) -> Iterator[Check]:
+    """Check the one gradient of softmax and negative log-likelihood."""
+    rng = np.random.default_rng(seed)
+    scores, labels = rng.standard_normal((4, 3)), np.array([0, 3, 1])
+    _, analytic = negative_log_likelihood(scores, labels)
+    numeric = numerical_gradient(lambda: float(negative_log_likelihood(scores, labels)[0]), scores)
+    yield Check("Loss", "scores", scores.size, float(relative_error(analytic, numeric)), LAYER_TOLERANCE)
+
+
+def check_network(seed: int = 0) -> Iterator[Check]:
+    """Check every parameter of a small network of all layers, through its loss.
+
+    Near a kink (two values that swap places in a pooling, a t or a unit that changes sign) a
+    difference quotient is meaningless, so inputs are drawn until none lies within reach of the step.
+    """
+    rng = np.random.default_rng(seed)
+    network = build_network(
+        "SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5), 3, seed=seed, dtype="float64"
+    )
+    labels = np.array([0, 2])
+    while True:
+        images = rng.uniform(size=(BATCH, 4, 5))
+        network.calibrate(rng.uniform(size=(20, 4, 5)))
+        signal = network.signal(network.prepare(images))
+        if _smooth_within(network, signal):
+            break
+    _, grad = negative_log_likelihood(network.forward(signal), labels)
+    network.backward(grad)
+    analytic = [{name: grad.copy() for name, grad in layer.grads.items()} for layer in network.layers]
+
+    def energy():
+        return float(negative_log_likelihood(network.forward(signal), labels)[0])
+
+    for number, layer in enumerate(network.layers):
+        for name, array in layer.params.items():
+            error = relative_error(analytic[number][name], numerical_gradient(energy, array))
+            what = f"{number}.{type(layer).__name__}.{name}"
+            yield Check("Network", what, array.size, float(error), NETWORK_TOLERANCE)
+
+
+def _smooth_within(network, signal) -> bool:
+    """Whether active sets, signs of t and signs of units stay the same when parameters move a little."""
+    reach = 50 * STEP
+    patterns, kept = [], network.parameters.copy()
+    for sign in (0, 1, -1):
+        network.parameters[:] = kept + sign * reach
+        patterns.append(_pattern(network, signal))
+    for place in range(kept.size):
+        for sign in (1, -1):
+            network.parameters[:] = kept
+            network.parameters[place] += sign * 2 * STEP
+            patterns.append(_pattern(network, signal))
+    network.parameters[:] = kept
+    return all(pattern == patterns[0] for pattern in patterns)
+
+
+def _pattern(network, signal) -> bytes:
+    """All the yes-or-no decisions of a forward pass."""
+    pattern = []
+    for layer in network.layers:
+        if isinstance(layer, Statistics):
+            pattern += [t > 0 for t in chebyshev(layer.graph, signal.values, layer.max_order)]
+        signal = layer.forward(signal)
+        if isinstance(layer, DynamicPool):
+            pattern.append(signal.active)
+        if isinstance(layer, ReLU):
+            pattern.append(signal > 0)
+    return b"".join(array.tobytes() for array in pattern)
+
+
+def run_checks(only: str | None = None, seed: int = 0) -> Iterator[Check]:
+    """All checks, or those whose case begins with `only` (a layer's class name, Loss or Network)."""
+    cases = {name: (lambda name=name: check_layer(name, seed)) for name in LAYER_CASES}
+    cases |= {"Loss": lambda: check_loss(seed), "Network": lambda: check_network(seed)}
+    chosen = [name for name in cases if only is None or name.split(",")[0].lower() == only.lower()]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(name.split(",")[0] for name in cases))
+        raise UsageError(f"There is no layer {only!r} to check; choose one of {known}.")
+    for name in chosen:
+        yield from cases[name]()

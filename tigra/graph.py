@@ -1,0 +1,208 @@
+"""Graphs: the pixel grid, or any undirected weighted graph, and their Laplacians (paper, section 3)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from tigra.errors import GraphError, UsageError
+
+
+class GraphSignal(NamedTuple):
+    """Feature maps on the nodes of a graph, and the nodes on which they are active.
+
+    values : array (K, N, B), map k of image b at node v is values[k, v, b]
+    active : bool array (K, N, B), the sets N_k, or (1, N, B), one set for all maps
+    """
+
+    values: np.ndarray
+    active: np.ndarray
+
+
+class Stencil(NamedTuple):
+    """The weights of a grid's edges, for kernels that need no edge list.
+
+    straight, diagonal : edge weights as they enter the normalised adjacency
+    scale : None when those weights hold everywhere, else array (N,), d^-1/2 of each node
+    """
+
+    shape: tuple[int, int]
+    straight: float
+    diagonal: float
+    scale: np.ndarray | None
+
+
+class Graph:
+    """An undirected weighted graph given by its adjacency matrix A.
+
+    adjacency : sparse or dense (N, N), symmetric, finite, non-negative, zero diagonal
+    degrees : array (N,), by default the row sums of A. Larger ones are allowed: they
+        belong to nodes with edges to the zero-padded outside (`grid_graph`).
+
+    The Laplacian is L = I - D^-1/2 A D^-1/2, Eq. (1) [eq:laplacian]. An isolated node has
+    d = 0 and, by that equation, a row of zeros in L.
+
+    Departs from the paper: Eq. (1) prints the off-diagonal entries without the minus sign
+    that Eq. (23) [eq:filtered_signal] needs (docs/errata.md).
+
+    >>> path = Graph([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> path.degrees
+    array([1., 2., 1.])
+    >>> path.laplacian.toarray().round(3)
+    array([[ 1.   , -0.707,  0.   ],
+           [-0.707,  1.   , -0.707],
+           [ 0.   , -0.707,  1.   ]])
+    """
+
+    def __init__(self, adjacency, degrees=None, stencil: Stencil | None = None):
+        self.adjacency = _checked_adjacency(adjacency)
+        self.degrees = _checked_degrees(degrees, self.adjacency)
+        self.stencil = stencil
+        self._in_dtype: dict = {}
+
+    @property
+    def n_nodes(self) -> int:
+        """N, the number of nodes."""
+        return self.adjacency.shape[0]
+
+    @cached_property
+    def normalised_adjacency(self) -> sparse.csr_array:
+        """D^-1/2 A D^-1/2; the rows of isolated nodes are empty."""
+        edges = self.adjacency.tocoo()
+        i, j = edges.coords
+        weights = edges.data / np.sqrt(self.degrees[i] * self.degrees[j])
+        return sparse.csr_array((weights, (i, j)), shape=edges.shape)
+
+    @cached_property
+    def laplacian(self) -> sparse.csr_array:
+        """L = I - D^-1/2 A D^-1/2, Eq. (1) [eq:laplacian], as CSR; eigenvalues in [0, 2]."""
+        identity = sparse.diags_array((self.degrees > 0).astype(float))
+        return sparse.csr_array(identity - self.normalised_adjacency)
+
+    @cached_property
+    def shifted_laplacian(self) -> sparse.csr_array:
+        """L - I, the Laplacian with its spectrum moved to [-1, 1] for Chebyshev polynomials."""
+        return sparse.csr_array(self.laplacian - sparse.eye_array(self.n_nodes))
+
+    def csr_arrays(self, dtype) -> tuple:
+        """(indptr, indices, data) of the Laplacian with data in dtype, made once."""
+        key = "csr", np.dtype(dtype)
+        if key not in self._in_dtype:
+            matrix = self.laplacian
+            self._in_dtype[key] = matrix.indptr, matrix.indices, matrix.data.astype(dtype)
+        return self._in_dtype[key]
+
+    def scale_column(self, dtype) -> np.ndarray:
+        """d^-1/2 of every node as (N, 1) in dtype, made once; only on grids with a free boundary."""
+        key = "scale", np.dtype(dtype)
+        if key not in self._in_dtype:
+            self._in_dtype[key] = self.stencil.scale.astype(dtype)[:, None]
+        return self._in_dtype[key]
+
+
+def grid_graph(shape, neighbours=8, diagonal_weight=1.0, boundary="padded") -> Graph:
+    """The grid of an image's pixels: node row * width + column, edges to 4 or 8 neighbours.
+
+    shape : (height, width) of the image
+    neighbours : 8, as in the paper, or 4
+    diagonal_weight : of the edges to diagonal neighbours; straight edges weigh 1. With 1/4 the
+        graph is isotropic to fourth order, which helps with rotations by any angle.
+    boundary : "padded", every node has the degree of an inner node, as if the image stood in a
+        field of zeros (the paper's section 5; shifts are then exact), or "free", edges end
+        where the image ends.
+
+    >>> corner = grid_graph((2, 2), neighbours=4).laplacian.toarray()[0]
+    >>> corner  # degree 4, two of the neighbours lie outside
+    array([ 1.  , -0.25, -0.25,  0.  ])
+    >>> grid_graph((2, 2), boundary="free").degrees
+    array([3., 3., 3., 3.])
+    """
+    height, width = _checked_grid(shape, neighbours, diagonal_weight, boundary)
+    row_path, column_path = _path(height), _path(width)
+    straight = sparse.kron(row_path, sparse.eye_array(width)) + sparse.kron(
+        sparse.eye_array(height), column_path
+    )
+    diagonal_weight = float(diagonal_weight) if neighbours == 8 else 0.0
+    adjacency = sparse.csr_array(straight)
+    if neighbours == 8:
+        adjacency = sparse.csr_array(straight + diagonal_weight * sparse.kron(row_path, column_path))
+    if boundary == "padded":
+        degree = 4.0 + 4.0 * diagonal_weight
+        stencil = Stencil((height, width), 1.0 / degree, diagonal_weight / degree, None)
+        return Graph(adjacency, np.full(height * width, degree), stencil)
+    if height * width == 1:
+        return Graph(adjacency)  # a single free node is isolated
+    scale = inverse_square_root(adjacency.sum(axis=1))
+    return Graph(adjacency, stencil=Stencil((height, width), 1.0, diagonal_weight, scale))
+
+
+def inverse_square_root(degrees: np.ndarray) -> np.ndarray:
+    """d^-1/2, and 0 where d = 0.
+
+    >>> inverse_square_root(np.array([4.0, 0.0]))
+    array([0.5, 0. ])
+    """
+    return np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+
+
+def _path(length: int) -> sparse.sparray:
+    """Adjacency of a path of `length` nodes."""
+    ones = np.ones(length - 1)
+    return sparse.diags_array([ones, ones], offsets=[-1, 1], shape=(length, length))
+
+
+def check_shape(shape) -> tuple[int, int]:
+    """The (height, width) of an image, or UsageError."""
+    sizes = tuple(shape) if np.ndim(shape) == 1 else ()
+    if len(sizes) != 2 or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in sizes):
+        raise UsageError(f"An image needs a shape (height, width) of two positive integers, got {shape!r}.")
+    return int(sizes[0]), int(sizes[1])
+
+
+def _checked_grid(shape, neighbours, diagonal_weight, boundary) -> tuple[int, int]:
+    sizes = check_shape(shape)
+    if neighbours not in (4, 8):
+        raise UsageError(f"neighbours must be 4 or 8, got {neighbours!r}.")
+    if not (np.isfinite(diagonal_weight) and diagonal_weight > 0):
+        raise UsageError(
+            f"diagonal_weight must be a positive number, got {diagonal_weight!r};"
+            " for a grid without diagonals use neighbours=4."
+        )
+    if boundary not in ("padded", "free"):
+        raise UsageError(f"boundary must be 'padded' or 'free', got {boundary!r}.")
+    return sizes
+
+
+def _checked_adjacency(adjacency) -> sparse.csr_array:
+    try:
+        matrix = sparse.csr_array(adjacency, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"A graph needs a real (N, N) adjacency matrix: {error}.") from error
+    matrix.sum_duplicates()
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise GraphError(f"An adjacency matrix is square and not empty, got shape {matrix.shape}.")
+    if not np.all(np.isfinite(matrix.data)):
+        raise GraphError("The adjacency matrix holds NaN or infinite weights; give finite ones.")
+    if np.any(matrix.data < 0):
+        raise GraphError(f"Edge weights must be non-negative, the smallest is {matrix.data.min():g}.")
+    if np.any(matrix.diagonal() != 0):
+        raise GraphError("The adjacency matrix has self-loops; set its diagonal to 0.")
+    if (matrix != matrix.T).nnz:
+        raise GraphError("The adjacency matrix is not symmetric; for a directed graph use (A + A.T) / 2.")
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _checked_degrees(degrees, adjacency) -> np.ndarray:
+    sums = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
+    if degrees is None:
+        return sums
+    degrees = np.asarray(degrees, dtype=np.float64)
+    if degrees.shape != sums.shape:
+        raise GraphError(f"degrees must have shape {sums.shape}, one for each node, got {degrees.shape}.")
+    if not np.all(np.isfinite(degrees)) or np.any(degrees < sums * (1 - 1e-12)):
+        raise GraphError("degrees must be finite and at least the sums of the edge weights at each node.")
+    return degrees

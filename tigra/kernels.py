@@ -1,0 +1,148 @@
+"""Every compiled loop of the package; the only module that imports numba.
+
+Kernels take plain arrays, fill `out`, allocate nothing and check nothing: their callers own
+shapes and dtypes. Kernels call only kernels of this file, because numba's on-disk cache does
+not notice edits in other files. They release the GIL, so that worker threads run in parallel.
+
+The first three decide which nodes are active further on, and they make that decision free of
+the order of the nodes *to the last bit*: every output node goes through the same operations
+in the same order wherever it lies, and the grid's neighbours are added in pairs that a
+rotation by 90 degrees or a reflection only swaps (floating-point addition is commutative). So
+equal neighbourhoods give equal numbers, and ties stay ties when an image is turned. No
+`fastmath`: it would reorder sums.
+"""
+
+import numpy as np
+from numba import njit
+
+kernel = njit(cache=True, nogil=True)
+
+
+@kernel
+def stencil_step(x, y, straight, diagonal, times_x, times_y, rows, sums, out):
+    """Fill out with times_x * x + straight * S x + diagonal * D x + times_y * y on a grid.
+
+    S x adds the four straight neighbours of each node, D x the four diagonal ones, zeros outside.
+
+    x, y, out : (K, H, W * B), a grid row of B images is one contiguous run; out may be y
+    rows : (3, (W + 2) * B), zero in its first and last B entries; sums : (2, W * B); scratch
+    """
+    n_maps, height, length = x.shape
+    n_batch = (rows.shape[1] - length) // 2
+    for k in range(n_maps):
+        rows[2, :] = 0
+        rows[0, n_batch : n_batch + length] = x[k, 0]
+        for i in range(height):
+            above, here, below = rows[(i + 2) % 3], rows[i % 3], rows[(i + 1) % 3]
+            if i + 1 < height:
+                below[n_batch : n_batch + length] = x[k, i + 1]
+            else:
+                below[:] = 0
+            _neighbour_sums(above, here, below, n_batch, sums[0], sums[1])
+            node, add, to = here[n_batch : n_batch + length], y[k, i], out[k, i]
+            s, d = sums[0], sums[1]
+            for q in range(length):
+                to[q] = times_x * node[q] + straight * s[q] + diagonal * d[q] + times_y * add[q]
+
+
+@kernel
+def _neighbour_sums(above, here, below, n_batch, straight, diagonal):
+    """Sums over the straight and the diagonal neighbours of one grid row, as pairs of opposites."""
+    length = straight.size
+    up, down = above[n_batch : n_batch + length], below[n_batch : n_batch + length]
+    left, right = here[:length], here[2 * n_batch :]
+    for q in range(length):
+        straight[q] = (up[q] + down[q]) + (left[q] + right[q])
+    up_left, up_right = above[:length], above[2 * n_batch :]
+    down_left, down_right = below[:length], below[2 * n_batch :]
+    for q in range(length):
+        diagonal[q] = (up_left[q] + down_right[q]) + (up_right[q] + down_left[q])
+
+
+@kernel
+def csr_step(indptr, indices, data, x, y, times_lx, times_x, times_y, out):
+    """Fill out with times_lx * L x + times_x * x + times_y * y, L given as CSR arrays.
+
+    x, y, out : (K, N, B); out may be y. One edge weight meets B contiguous values.
+    """
+    n_maps, n_nodes, n_batch = x.shape
+    for k in range(n_maps):
+        for v in range(n_nodes):
+            row, node, add = out[k, v], x[k, v], y[k, v]
+            for b in range(n_batch):
+                row[b] = times_x * node[b] + times_y * add[b]
+            for e in range(indptr[v], indptr[v + 1]):
+                weight, neighbour = times_lx * data[e], x[k, indices[e]]
+                for b in range(n_batch):
+                    row[b] += weight * neighbour[b]
+
+
+@kernel
+def combine(weights, x, out):
+    """Fill out[i] with sum_r weights[i, r] x[r], added in the order of r at every place.
+
+    weights : (I, R); x : (R, P); out : (I, P). Runs over blocks that stay in the L1 cache.
+    """
+    n_rows, n_terms = weights.shape
+    n_places = x.shape[1]
+    block = 512
+    for start in range(0, n_places, block):
+        stop = min(start + block, n_places)
+        for i in range(n_rows):
+            to = out[i, start:stop]
+            first, source = weights[i, 0], x[0, start:stop]
+            for q in range(stop - start):
+                to[q] = first * source[q]
+            for r in range(1, n_terms):
+                weight, term = weights[i, r], x[r, start:stop]
+                for q in range(stop - start):
+                    to[q] += weight * term[q]
+
+
+@kernel
+def add_masked(weight, mask, x, out):
+    """out[m] += weight * mask * x[m] for every m; mask (P,) bool, x and out (M, P)."""
+    n_terms, n_places = x.shape
+    for m in range(n_terms):
+        to, source = out[m], x[m]
+        for q in range(n_places):
+            to[q] += weight * (mask[q] * source[q])
+
+
+@kernel
+def absolute_moments(t, mean, variance):
+    """Mean and variance over the nodes of abs(t), for each image; t (N, B), the others (B,)."""
+    n_nodes, n_batch = t.shape
+    one_nth = mean.dtype.type(1.0 / n_nodes)
+    mean[:] = 0
+    variance[:] = 0
+    for v in range(n_nodes):
+        row = t[v]
+        for b in range(n_batch):
+            mean[b] += abs(row[b])
+    for b in range(n_batch):
+        mean[b] *= one_nth
+    for v in range(n_nodes):
+        row = t[v]
+        for b in range(n_batch):
+            deviation = abs(row[b]) - mean[b]
+            variance[b] += deviation * deviation
+    for b in range(n_batch):
+        variance[b] *= one_nth
+
+
+@kernel
+def absolute_moments_gradient(t, mean, grad_mean, grad_variance, out):
+    """dE/dt from dE/dmean and dE/dvariance of abs(t); sign(0) = 0. t, out (N, B), the others (B,).
+
+    sign(t) / N * (dE/dmean + 2 (abs(t) - mean) dE/dvariance): Eqs. (18), (19), corrected.
+    """
+    n_nodes, n_batch = t.shape
+    one_nth = mean.dtype.type(1.0 / n_nodes)
+    two = mean.dtype.type(2.0)
+    for v in range(n_nodes):
+        row, to = t[v], out[v]
+        for b in range(n_batch):
+            value = row[b]
+            slope = one_nth * (grad_mean[b] + two * (abs(value) - mean[b]) * grad_variance[b])
+            to[b] = slope * np.sign(value)

@@ -1,0 +1,72 @@
+"""Dense and ReLU: the fully connected layers FC[n] of the paper (section 4.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.errors import ShapeError, UsageError
+from tigra.layers.base import Layer
+
+START_VALUES = ("default", "paper")
+
+
+class Dense(Layer):
+    """a = W x + c.
+
+    weight : array (F_out, F_in), W
+    bias : array (F_out,), c
+
+    >>> Dense(weight=np.array([[1.0, 2.0]]), bias=np.array([0.5])).forward(np.array([[1.0], [10.0]]))
+    array([[21.5]])
+    """
+
+    def __init__(self, weight: np.ndarray, bias: np.ndarray):
+        super().__init__(weight=weight, bias=bias)
+
+    @classmethod
+    def init(cls, n_in, n_out, rng, dtype, init="default", gain=1.0) -> Dense:
+        """Start values: "paper", all U[-1, 1] (section 6.1); "default", gain times He's for the ReLU, bias 0.
+
+        The paper's are far too large for hundreds of inputs: the softmax starts saturated. A small
+        gain for the last layer lets the network start undecided, with the loss of chance.
+        """
+        if init not in START_VALUES:
+            raise UsageError(f"init must be one of {', '.join(START_VALUES)}, got {init!r}.")
+        if init == "paper":
+            return cls(rng.uniform(-1, 1, (n_out, n_in)).astype(dtype), rng.uniform(-1, 1, n_out).astype(dtype))
+        limit = gain * float(np.sqrt(6.0 / n_in))
+        return cls(rng.uniform(-limit, limit, (n_out, n_in)).astype(dtype), np.zeros(n_out, dtype))
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        """(F_in, B)  ->  (F_out, B)."""
+        weight, bias = self.params["weight"], self.params["bias"]
+        if x.ndim != 2 or len(x) != weight.shape[1]:
+            raise ShapeError(f"Dense expects x of shape ({weight.shape[1]}, B), got {x.shape}.")
+        self._cache = (x,)
+        return weight @ x + bias[:, None]
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        """dE/dW = dE/da x^T, dE/dc = sum over images of dE/da, dE/dx = W^T dE/da."""
+        (x,) = self._take_cache()
+        np.matmul(grad, x.T, out=self.grads["weight"])
+        grad.sum(axis=1, out=self.grads["bias"])
+        return self.params["weight"].T @ grad
+
+
+class ReLU(Layer):
+    """max(x, 0), with slope 0 at x = 0.
+
+    >>> ReLU().forward(np.array([[-1.0, 0.0, 2.0]]))
+    array([[0., 0., 2.]])
+    """
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        """(F, B)  ->  (F, B)."""
+        positive = x > 0
+        self._cache = (positive,)
+        return x * positive
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        """The gradient passes where x > 0."""
+        (positive,) = self._take_cache()
+        return grad * positive

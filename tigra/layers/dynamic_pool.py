@@ -1,0 +1,77 @@
+"""Dynamic pooling: keep each map's largest values, wherever they lie (paper, section 4.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.errors import ShapeError, UsageError
+from tigra.graph import GraphSignal
+from tigra.layers.base import Layer
+
+
+class DynamicPool(Layer):
+    """Keep the J largest values of each map among the nodes of Omega; the rest become 0.
+
+        N_k = the J nodes of Omega with the largest z_k      Algorithm 1 [alg:pool]
+        y_k = 1[N_k] z_k
+
+    The next layer's Omega is the union of the N_k, Eq. (13) [eq:omega]: it can only shrink.
+
+    Ties. N_k must not depend on the order of the nodes, or turning the image would change it.
+    So nodes with equal values stay or go together: N_k is the largest set of at most J nodes
+    without a tie across its edge. Should the largest value alone be shared by more than J
+    nodes, all of these are kept, so that N_k is never empty. (The background of a digit is
+    exactly 0: it goes out as a whole when there is not room for all of it.)
+
+    Departs from the paper: Algorithm 1 loops to max(J, |Omega|); min is meant, else every node
+    would be kept.
+
+    >>> pool = DynamicPool(n_active=2)
+    >>> z = np.array([5.0, 3.0, 3.0, 1.0]).reshape(1, 4, 1)
+    >>> pool.forward(GraphSignal(z, np.ones((1, 4, 1), bool))).values.ravel()  # 3 and 3 tie
+    array([5., 0., 0., 0.])
+    """
+
+    def __init__(self, n_active: int):
+        super().__init__()
+        if n_active < 1:
+            raise UsageError(f"Dynamic pooling needs at least one active node, got J = {n_active}.")
+        self.n_active = int(n_active)
+
+    def forward(self, signal: GraphSignal) -> GraphSignal:
+        """z (K, N, B), active (K or 1, N, B)  ->  y (K, N, B), active (K, N, B) = the sets N_k."""
+        z, sets = signal
+        if z.ndim != 3 or sets.ndim != 3 or sets.shape[1:] != z.shape[1:]:
+            raise ShapeError(
+                f"DynamicPool expects maps (K, N, B) and their active sets, got {z.shape} and {sets.shape}."
+            )
+        omega = sets.any(axis=0, keepdims=True)
+        active = top_nodes(z, omega, self.n_active)
+        self._cache = active
+        return GraphSignal(z * active, active)
+
+    def backward(self, grad_y: np.ndarray) -> np.ndarray:
+        """dE/dy (K, N, B)  ->  dE/dz: the gradient passes on the kept nodes alone."""
+        active = self._take_cache()
+        return grad_y * active
+
+
+def top_nodes(z: np.ndarray, omega: np.ndarray, n_active: int) -> np.ndarray:
+    """The sets N_k of Algorithm 1 as a mask (K, N, B), ties decided as in `DynamicPool`.
+
+    A node stays if its value is above the (J+1)-th largest one. -inf stands for nodes outside
+    Omega, so where Omega has J nodes or fewer, all of it stays.
+    """
+    n_nodes = z.shape[1]
+    if n_active >= n_nodes:
+        return np.broadcast_to(omega, z.shape).copy()
+    candidates = np.where(omega, z, z.dtype.type(-np.inf))
+    columns = candidates.transpose(0, 2, 1).copy()  # nodes last: one run an image
+    place = n_nodes - 1 - n_active
+    columns.partition(place, axis=-1)  # O(N) selection, no sorting
+    threshold = columns[:, None, :, place]  # (K, 1, B), the (J+1)-th largest
+    active = candidates > threshold
+    crowded = ~active.any(axis=1, keepdims=True)  # more than J nodes share the largest value
+    if crowded.any():
+        active |= crowded & (candidates == threshold) & omega
+    return active

@@ -1,0 +1,176 @@
+"""Spectral convolution: polynomial filters of the Laplacian (paper, section 4.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.errors import ShapeError, UsageError
+from tigra.graph import Graph, GraphSignal
+from tigra.kernels import add_masked, combine
+from tigra.layers.base import Layer
+from tigra.polynomials import laplacian_powers, laplacian_powers_adjoint
+
+
+class SpectralConv(Layer):
+    """K_out polynomial filters of degree M, whose outputs on K_in input maps are mixed by beta.
+
+        F_i  = sum_{m=0..M} alpha_{i,m} L^m                  Eq. (10) [eq:pol_filt_1]
+        z_i  = sum_k beta_k 1[N_k] (F_i y_k)                 Eqs. (11), (12) [eq:pol_filt_2, eq:lincomb]
+
+    alpha : array (K_out, M+1)
+    beta : array (K_in,), one weight for each input map, as printed; or (K_out, K_in), "full"
+        mixing, where the weights differ from filter to filter
+    active : "map", the set N_k of each input map limits where its filtered copy counts, or
+        "union", the union Omega of the sets does so for all maps
+
+    How it is computed. beta has no index i and L is linear, so the terms are mixed before the
+    filters weigh them: u_m = sum_k beta_k 1[N_k] L^m y_k, then z_i = sum_m alpha_{i,m} u_m. With
+    one set for all maps even u_m = 1[Omega] L^m (sum_k beta_k y_k). Full mixing is the one product
+    z_i = sum_{m,k} (alpha_{i,m} beta_{i,k}) 1[N_k] L^m y_k. tests/test_spectral_conv.py holds the
+    equations as printed.
+
+    Departs from the paper: Eq. (11) indexes the set by the filter i of this layer, although it is
+    a set of the layer below; we take the set of the input map k (docs/errata.md).
+
+    >>> from tigra.graph import grid_graph
+    >>> layer = SpectralConv(grid_graph((1, 3), neighbours=4), alpha=[[1.0, 0.0], [0.0, 1.0]], beta=[2.0])
+    >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
+    >>> layer.forward(GraphSignal(pixel, np.ones((1, 3, 1), bool))).values[:, :, 0]
+    array([[ 0. ,  2. ,  0. ],
+           [-0.5,  2. , -0.5]])
+    """
+
+    def __init__(self, graph: Graph, alpha, beta, active: str = "map"):
+        alpha, beta = np.asarray(alpha), np.asarray(beta)
+        if active not in ("map", "union"):
+            raise UsageError(f"active must be 'map' or 'union', got {active!r}.")
+        if alpha.ndim != 2 or beta.ndim not in (1, 2) or (beta.ndim == 2 and len(beta) != len(alpha)):
+            raise ShapeError(
+                "SpectralConv expects alpha of shape (K_out, M+1) and beta of shape (K_in,) or"
+                f" (K_out, K_in), got {alpha.shape} and {beta.shape}."
+            )
+        super().__init__(alpha=alpha, beta=beta)
+        self.graph = graph
+        self.active = active
+
+    @classmethod
+    def init(cls, graph, n_in, n_filters, degree, rng, dtype, mixing="vector", active="map") -> SpectralConv:
+        """The paper's start values: spectral windows for alpha, U[0, 1] for beta (section 6.1)."""
+        if mixing not in ("vector", "full"):
+            raise UsageError(f"mixing must be 'vector' or 'full', got {mixing!r}.")
+        alpha = spectral_windows(n_filters, degree)
+        beta = rng.uniform(0, 1, n_in if mixing == "vector" else (n_filters, n_in))
+        return cls(graph, alpha.astype(dtype), beta.astype(dtype), active)
+
+    def forward(self, signal: GraphSignal) -> GraphSignal:
+        """y (K_in, N, B), active (K_in or 1, N, B)  ->  z (K_out, N, B), active (1, N, B) = Omega."""
+        y, sets = signal
+        n_in, n_nodes = self.params["beta"].shape[-1], self.graph.n_nodes
+        if y.ndim != 3 or y.shape[:2] != (n_in, n_nodes):
+            raise ShapeError(
+                f"SpectralConv expects y of shape ({n_in}, {n_nodes}, B) (input maps, nodes, batch),"
+                f" got {y.shape}. Was the graph built for another image size?"
+            )
+        omega = sets.any(axis=0, keepdims=True)
+        if self.active == "union":
+            sets = omega
+        z = self._forward_full(y, sets) if self.params["beta"].ndim == 2 else self._forward_vector(y, sets)
+        return GraphSignal(z, omega)
+
+    def backward(self, grad_z: np.ndarray) -> np.ndarray:
+        """dE/dz (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, beta."""
+        if self.params["beta"].ndim == 2:
+            return self._backward_full(grad_z)
+        return self._backward_vector(grad_z)
+
+    def _forward_vector(self, y, sets):
+        alpha, beta = self.params["alpha"], self.params["beta"]
+        n_terms = alpha.shape[1]
+        if len(sets) == 1:  # one set for all maps: mix first, filter once
+            mixed = np.empty((1, *y.shape[1:]), y.dtype)
+            combine(beta[None], _flat(y), _flat(mixed))
+            u = laplacian_powers(self.graph, mixed, n_terms - 1)[:, 0] * sets
+        else:
+            u = np.zeros((n_terms, *y.shape[1:]), y.dtype)
+            for k in range(len(y)):  # u_m += beta_k 1[N_k] L^m y_k
+                powers = laplacian_powers(self.graph, y[k : k + 1], n_terms - 1)
+                add_masked(beta[k], sets[k].ravel(), _flat(powers), _flat(u))
+        z = np.empty((len(alpha), *y.shape[1:]), y.dtype)
+        combine(alpha, _flat(u), _flat(z))  # Eq. (12) [eq:lincomb]
+        self._cache = y, sets, u
+        return z
+
+    def _backward_vector(self, grad_z):
+        alpha, beta = self.params["alpha"], self.params["beta"]
+        y, sets, u = self._take_cache()
+        self.grads["alpha"][:] = _flat(grad_z) @ _flat(u).T  # Eq. (15) [eq:der1]
+        grad_u = (alpha.T @ _flat(grad_z)).reshape(u.shape)
+        if len(sets) == 1:
+            back = laplacian_powers_adjoint(self.graph, (grad_u * sets)[:, None])
+            self.grads["beta"][:] = _flat(y) @ back.ravel()  # Eq. (16) [eq:der2]
+            return beta[:, None, None] * back  # Eq. (17) [eq:der_fm]
+        grad_y = np.empty_like(y)
+        for k in range(len(y)):  # back = sum_m L^m 1[N_k] sum_i alpha_{i,m} dE/dz_i
+            back = laplacian_powers_adjoint(self.graph, (grad_u * sets[k])[:, None])[0]
+            self.grads["beta"][k] = np.vdot(y[k], back)  # Eq. (16) [eq:der2]
+            np.multiply(beta[k], back, out=grad_y[k])  # Eq. (17) [eq:der_fm]
+        return grad_y
+
+    def _forward_full(self, y, sets):
+        alpha, beta = self.params["alpha"], self.params["beta"]
+        terms = laplacian_powers(self.graph, y, alpha.shape[1] - 1)
+        terms *= sets  # (M+1, K_in, N, B)
+        z = np.empty((len(alpha), *y.shape[1:]), y.dtype)
+        weights = alpha[:, :, None] * beta[:, None, :]  # (K_out, M+1, K_in)
+        combine(_flat(weights), terms.reshape(weights[0].size, -1), _flat(z))  # Eq. (12) [eq:lincomb]
+        self._cache = terms, sets
+        return z
+
+    def _backward_full(self, grad_z):
+        alpha, beta = self.params["alpha"], self.params["beta"]
+        terms, sets = self._take_cache()
+        weights = alpha[:, :, None] * beta[:, None, :]
+        flat_terms = terms.reshape(weights[0].size, -1)
+        grad_weights = (_flat(grad_z) @ flat_terms.T).reshape(weights.shape)
+        self.grads["alpha"][:] = np.einsum("imk,ik->im", grad_weights, beta)  # Eq. (15) [eq:der1]
+        self.grads["beta"][:] = np.einsum("imk,im->ik", grad_weights, alpha)  # Eq. (16) [eq:der2]
+        grad_terms = (_flat(weights).T @ _flat(grad_z)).reshape(terms.shape)
+        grad_terms *= sets
+        return laplacian_powers_adjoint(self.graph, grad_terms)  # Eq. (17) [eq:der_fm]
+
+
+def spectral_windows(n_filters: int, degree: int) -> np.ndarray:
+    """Start values of alpha: rectangles that cover the spectrum [0, 2], fitted by polynomials.
+
+    The windows have equal width and overlap their neighbours by half (paper, section 6.1); one
+    filter gets the whole spectrum. The fit is by least squares on 1000 frequencies, in the
+    Chebyshev basis and then turned into powers of lambda. -> (n_filters, degree+1)
+
+    >>> spectral_windows(1, 1).round(12) + 0.0
+    array([[1., 0.]])
+    >>> low, high = spectral_windows(2, 1) @ np.array([[1.0, 1.0], [0.0, 2.0]])  # at 0 and at 2
+    >>> bool(low[0] > low[1]), bool(high[0] < high[1])
+    (True, True)
+    """
+    frequencies = (np.arange(1000) + 0.5) / 500
+    width = 4.0 / (n_filters + 1)
+    lower = np.arange(n_filters) * width / 2
+    windows = (frequencies >= lower[:, None]) & (frequencies <= lower[:, None] + width)
+    fit = np.polynomial.Chebyshev.fit
+    return np.array(
+        [
+            _padded(fit(frequencies, window.astype(float), degree, domain=[0, 2]), degree + 1)
+            for window in windows
+        ]
+    )
+
+
+def _padded(polynomial, length):
+    """Coefficients of powers 0..length-1 (conversion drops trailing zeros)."""
+    powers = polynomial.convert(kind=np.polynomial.Polynomial, domain=[-1, 1], window=[-1, 1])
+    return np.pad(powers.coef, (0, length - len(powers.coef)))
+
+
+def _flat(array: np.ndarray) -> np.ndarray:
+    """(A, ...) -> (A, everything else), a view."""
+    return array.reshape(len(array), -1)

@@ -1,0 +1,42 @@
+"""Softmax and negative log-likelihood, with one gradient for both."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.errors import ShapeError
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Class probabilities (C, B) of scores (C, B); large scores do no harm.
+
+    >>> softmax(np.array([[1000.0], [1000.0]])).ravel()
+    array([0.5, 0.5])
+    """
+    exponentials = np.exp(scores - scores.max(axis=0))
+    return exponentials / exponentials.sum(axis=0)
+
+
+def negative_log_likelihood(scores: np.ndarray, labels: np.ndarray, n_images: int | None = None):
+    """E = -1/n sum_b log p_b(label_b), and dE/dscores = (p - onehot) / n.
+
+    scores : array (C, B); labels : integers (B,)
+    n_images : n, by default B; the size of the whole batch when these images are a part of it, so
+        that the parts' losses and gradients add up to those of the batch
+
+    >>> loss, grad = negative_log_likelihood(np.zeros((2, 1)), np.array([0]))
+    >>> float(loss.round(6)), grad.ravel()
+    (0.693147, array([-0.5,  0.5]))
+    """
+    n_classes, n_batch = scores.shape
+    if labels.shape != (n_batch,):
+        raise ShapeError(f"Expected one label for each of the {n_batch} images, got shape {labels.shape}.")
+    n_images = n_batch if n_images is None else n_images
+    images = np.arange(n_batch)
+    shifted = scores - scores.max(axis=0)
+    log_sum = np.log(np.exp(shifted).sum(axis=0))
+    loss = (log_sum - shifted[labels, images]).sum() / n_images
+    grad = np.exp(shifted - log_sum)
+    grad[labels, images] -= 1
+    grad /= n_images
+    return loss, grad

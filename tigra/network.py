@@ -1,0 +1,172 @@
+"""Network: a list of layers behind images in the users' order, (n, height, width)."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from tigra.errors import ShapeError, UsageError
+from tigra.graph import Graph, GraphSignal
+from tigra.layers import Layer, Standardise, Statistics
+from tigra.loss import softmax
+from tigra.transforms import smooth
+from tigra.workers import Workers, micro_batches
+
+
+class Network:
+    """Layers from graph signal to class scores, and the images around them.
+
+    layers : list of Layer, each object once; the last gives scores (n_classes, B)
+    graph : the grid on which images become signals
+    options : the arguments of `build_network` that made it, kept for the model file
+
+    Inside, arrays are (maps, nodes, batch) and then (features, batch); images turn into signals
+    in `prepare` and `signal`, and scores into rows again in `predict_proba`. All parameters
+    live in one vector, `parameters`, of which the layers' params are views; likewise
+    `gradients`.
+    """
+
+    def __init__(self, layers: list[Layer], graph: Graph, options: dict):
+        if len({id(layer) for layer in layers}) != len(layers):
+            raise UsageError("A layer object can stand in a network once; make a second layer.")
+        self.layers = layers
+        self.graph = graph
+        self.options = options
+        self.class_names = [str(label) for label in range(self.n_classes)]
+        self.parameters = _in_one_vector([layer.params for layer in layers], self.dtype)
+        self.gradients = _in_one_vector([layer.grads for layer in layers], self.dtype)
+
+    @property
+    def image_shape(self) -> tuple[int, int]:
+        """(height, width) of the images that the network takes."""
+        return tuple(self.options["image_shape"])
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes it tells apart."""
+        return self.options["n_classes"]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32 or float64, for all arrays of the network."""
+        return np.dtype(self.options["dtype"])
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers it learns."""
+        return self.parameters.size
+
+    def replica(self) -> Network:
+        """The same network for another thread: shared parameters, own gradients and caches."""
+        twin = copy.copy(self)
+        twin.layers = [layer.replica() for layer in self.layers]
+        twin.gradients = _in_one_vector([layer.grads for layer in twin.layers], self.dtype)
+        return twin
+
+    def with_parameters(self, vector: np.ndarray) -> Network:
+        """The same network with parameters of its own, copied from a vector like `parameters`."""
+        twin = self.replica()
+        for layer in twin.layers:
+            layer.params = dict(layer.params)
+        twin.parameters = _in_one_vector([layer.params for layer in twin.layers], self.dtype)
+        twin.parameters[:] = vector
+        return twin
+
+    def mask_of(self, name: str) -> np.ndarray:
+        """Vector like `parameters`: 1 where the parameter is called `name`, 0 elsewhere."""
+        marks = [{key: np.full(p.shape, key == name) for key, p in layer.params.items()} for layer in self.layers]
+        return _in_one_vector(marks, self.dtype)
+
+    # --- signals in, scores out ---------------------------------------------------------------
+
+    def prepare(self, images) -> np.ndarray:
+        """Check images (n, height, width), smooth them, and lay them out as (n, N) of the dtype."""
+        images = self._checked(images)
+        smoothed = smooth(images, self.options["smoothing"])
+        return smoothed.reshape(len(images), -1).astype(self.dtype)
+
+    def signal(self, prepared: np.ndarray) -> GraphSignal:
+        """Rows (B, N) of `prepare` as one map (1, N, B), active on all nodes: y_0 of the paper."""
+        values = np.ascontiguousarray(prepared.T)[None]
+        return GraphSignal(values, np.ones(values.shape, bool))
+
+    def forward(self, signal, until: int | None = None):
+        """Output of the last layer, or of layer number `until` - 1."""
+        for layer in self.layers[:until]:
+            signal = layer.forward(signal)
+        return signal
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        """dE/dsignal from dE/dscores, after one forward; fills all gradients."""
+        for layer in reversed(self.layers):
+            grad = layer.backward(grad)
+        return grad
+
+    def _checked(self, images) -> np.ndarray:
+        images = np.asarray(images)
+        expected = f"Expected images of shape (n, {self.image_shape[0]}, {self.image_shape[1]})"
+        if images.ndim != 3 or images.shape[1:] != self.image_shape:
+            hint = "add a first axis to a single image" if images.shape == self.image_shape else "resize them"
+            raise ShapeError(f"{expected}, got {images.shape}; {hint}.")
+        if len(images) == 0:
+            raise ShapeError(f"{expected}, got none; give at least one image.")
+        if not np.issubdtype(images.dtype, np.floating):
+            raise ShapeError(
+                f"{expected} with real values in [0, 1], got {images.dtype}; divide 8-bit pixels by 255."
+            )
+        if not np.isfinite(images).all():
+            bad = int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
+            raise ShapeError(f"{expected} with finite pixels, but image {bad} has NaN or infinite ones.")
+        return images
+
+    # --- what users call ------------------------------------------------------------------------
+
+    def scores(self, images, threads: int = 1) -> np.ndarray:
+        """Class scores before the softmax, (n, n_classes)."""
+        return self._through(images, len(self.layers), threads)
+
+    def predict_proba(self, images, threads: int = 1) -> np.ndarray:
+        """Class probabilities (n, n_classes) of images (n, height, width) in [0, 1]."""
+        return softmax(self.scores(images, threads).T).T
+
+    def predict(self, images, threads: int = 1) -> np.ndarray:
+        """Most likely class number of each image, (n,)."""
+        return self.scores(images, threads).argmax(axis=1)
+
+    def features(self, images, threads: int = 1) -> np.ndarray:
+        """The statistics vector phi of each image, (n, number of features), before standardising."""
+        places = [i for i, layer in enumerate(self.layers) if isinstance(layer, Statistics)]
+        if not places:
+            raise UsageError("This network has no statistics layer, so it has no features; add S[K_max].")
+        return self._through(images, places[-1] + 1, threads)
+
+    def calibrate(self, images, threads: int = 1) -> None:
+        """Set the constants of the `Standardise` layers from training images, in their order."""
+        for place, layer in enumerate(self.layers):
+            if isinstance(layer, Standardise):
+                layer.calibrate(self._through(images, place, threads).T)
+
+    def _through(self, images, until: int, threads: int) -> np.ndarray:
+        """Rows of outputs of layer number `until` - 1 for all images, by micro-batches."""
+        prepared = self.prepare(images)
+
+        def run(part):
+            return self.replica().forward(self.signal(prepared[part]), until).T
+
+        with Workers(threads) as workers:
+            return np.concatenate(list(workers.map(run, micro_batches(len(prepared)))))
+
+
+def _in_one_vector(dictionaries: list[dict], dtype) -> np.ndarray:
+    """Copy all arrays into one vector, and make the dictionaries' entries views of it."""
+    arrays = [array for entries in dictionaries for array in entries.values()]
+    vector = np.empty(sum(array.size for array in arrays), dtype)
+    start = 0
+    for entries in dictionaries:
+        for name, array in entries.items():
+            view = vector[start : start + array.size].reshape(array.shape)
+            view[:] = array
+            entries[name] = view
+            start += array.size
+    return vector
