@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import click
 import numpy as np
-from tigra.datasets import DATASETS, load_dataset
-from tigra.errors import ShapeError
-from tigra.model_file import load_model
-from tigra.training import accuracy
-
 from tigra_cli.options import (
     interpolation_option,
     json_option,
@@ -18,13 +13,16 @@ from tigra_cli.options import (
 )
 from tigra_cli.output import Progress, percent, print_json
 
+from tigra.datasets import DATASETS, load_dataset
+from tigra.errors import ShapeError
+from tigra.model_file import load_model
+from tigra.training import accuracy
+
 
 @click.command()
 @model_argument
 @click.argument("dataset", metavar="[DATASET]", required=False)
-@click.option(
-    "--runs", type=click.IntRange(min=1), default=10, show_default=True, help="How often to transform anew."
-)
+@click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="How often to transform anew.")
 @interpolation_option
 @seed_option
 @threads_option

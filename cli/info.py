@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import click
-from tigra.model_file import load_model
-
 from tigra_cli.options import json_option, model_argument
 from tigra_cli.output import percent, print_json, table
+
+from tigra.model_file import load_model
 
 
 @click.command()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 import numpy as np
+from tigra_cli.options import EXISTING_FILE, json_option, model_argument, threads_option
+from tigra_cli.output import Progress, percent, print_json
+
 from tigra.errors import ImageError
 from tigra.images import read_image
 from tigra.model_file import load
-
-from tigra_cli.options import EXISTING_FILE, json_option, model_argument, threads_option
-from tigra_cli.output import Progress, percent, print_json
 
 
 @click.command()

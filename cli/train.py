@@ -8,6 +8,9 @@ import time
 from dataclasses import asdict
 
 import click
+from tigra_cli.options import EXISTING_FILE, interpolation_option, json_option, seed_option, threads_option
+from tigra_cli.output import Progress, duration, percent, print_json, table
+
 from tigra.architecture import build_network
 from tigra.datasets import load_dataset
 from tigra.errors import ModelFileError, UsageError
@@ -16,9 +19,6 @@ from tigra.model_file import check_writable, load_model, save
 from tigra.optim import SCHEDULES
 from tigra.recipes import RECIPES
 from tigra.training import FitOptions, Training, accuracy
-
-from tigra_cli.options import EXISTING_FILE, interpolation_option, json_option, seed_option, threads_option
-from tigra_cli.output import Progress, duration, percent, print_json, table
 
 SAVE_EVERY = 10  # seconds between saves while training, so that a power cut costs little
 FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay"
@@ -109,9 +109,7 @@ def _fresh(dataset, out, interpolation, seed, threads, settings):
         seed=seed,
     )
     network.class_names = splits.class_names
-    options = FitOptions(
-        **recipe["fit"] | {name: given[name] for name in FIT_OPTIONS if name in given}, seed=seed
-    )
+    options = FitOptions(**recipe["fit"] | {name: given[name] for name in FIT_OPTIONS if name in given}, seed=seed)
     return Training(network, splits, options, threads), splits
 
 

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+
 import tigra
 from tigra import ArchitectureError, UsageError, build_network, count_parameters
-from tigra.architecture import LAYER_KINDS, LayerKind, format_architecture, layer_kind, parse_architecture
 from tigra.layers import Dense, DynamicPool, ReLU, SpectralConv, Standardise, Statistics
+from tigra.notation import LAYER_KINDS, LayerKind, format_architecture, layer_kind, parse_architecture
 
 PAPER = {
     "mnist-012": "SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]-FC[30]-FC[10]",
@@ -17,7 +18,9 @@ def test_texts_of_the_paper_survive_parsing_and_formatting(text):
 
 
 def test_spaces_are_optional():
-    assert format_architecture(parse_architecture(" SC[3,3] -DP[ 300 ]-S [10]\n-FC[5] ")) == "SC[3, 3]-DP[300]-S[10]-FC[5]"
+    assert (
+        format_architecture(parse_architecture(" SC[3,3] -DP[ 300 ]-S [10]\n-FC[5] ")) == "SC[3, 3]-DP[300]-S[10]-FC[5]"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,25 @@
+import gzip
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
 import tigra
 
 DATA = Path(__file__).parent.parent / "data"
 
 
 def test_mnist_012_is_500_100_100_digits_in_0_to_1(mnist_012):
-    for split, n in ((mnist_012.train, 500), (mnist_012.valid, 100), (mnist_012.test, 100), (mnist_012.test_upright, 100)):
+    for split, n in (
+        (mnist_012.train, 500),
+        (mnist_012.valid, 100),
+        (mnist_012.test, 100),
+        (mnist_012.test_upright, 100),
+    ):
         assert split.images.shape == (n, 28, 28) and split.labels.shape == (n,)
         assert split.images.min() >= 0 and split.images.max() <= 1
         assert set(split.labels) == {0, 1, 2} and np.issubdtype(split.labels.dtype, np.integer)
@@ -55,8 +63,6 @@ def test_embedded_digits_are_small():
 
 
 def test_drawing_script_refuses_files_that_are_not_mnists(tmp_path):
-    import gzip
-
     for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"):
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress(b"\0\0\x08\x01\0\0\0\x01\x05"))
     result = subprocess.run(
@@ -67,9 +73,9 @@ def test_drawing_script_refuses_files_that_are_not_mnists(tmp_path):
 
 def test_drawing_script_draws_these_digits(tmp_path):
     """With MNIST at hand, the embedded file comes out again, byte for byte."""
-    folder = DATA.parent.parent / "shared" / "data" / "mnist"
-    if not folder.is_dir():
-        pytest.skip("the MNIST files are not beside the repository")
+    folder = Path(os.environ.get("TIGRA_DATA", ""), "mnist")
+    if not (folder / "train-images-idx3-ubyte.gz").is_file():
+        pytest.skip("to test this, set TIGRA_DATA to a folder with mnist/train-images-idx3-ubyte.gz and so on")
     copy = tmp_path / "draw_mnist_012.py"
     copy.write_bytes((DATA / "draw_mnist_012.py").read_bytes())
     subprocess.run([sys.executable, copy, folder], check=True, capture_output=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from tigra import Dense, ReLU, ShapeError, UsageError
 from tigra.loss import negative_log_likelihood, softmax
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from tigra import DynamicPool, GraphSignal, ShapeError, UsageError
 from tigra.layers.dynamic_pool import top_nodes
 

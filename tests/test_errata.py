@@ -296,4 +296,4 @@ def test_softmax_is_saturated_at_the_printed_start_values():
     (raw, _), (standardised, favoured) = (start(init="paper", standardise=s) for s in (False, True))
     assert raw > 2 * chance and standardised > 10 * chance and favoured > 0.99
     (raw, _), (standardised, favoured) = (start(init="default", standardise=s) for s in (False, True))
-    assert abs(raw - chance) < 0.05 and standardised < 2 * chance and favoured < 0.9
+    assert abs(raw - chance) < 0.05 and abs(standardised - chance) < 0.2 and favoured < 0.5

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import tigra
 from tigra import gradcheck
 from tigra.gradcheck import LAYER_CASES, check_layer, numerical_gradient, relative_error, run_checks

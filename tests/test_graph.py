@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
-import tigra
 from scipy import sparse
+
+import tigra
 from tigra import GraphError, UsageError, grid_graph
 from tigra.graph import Graph
 

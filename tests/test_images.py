@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+
 from tigra import ImageError, read_image
 
 
@@ -18,7 +19,9 @@ def test_grey_pictures_come_out_as_they_are(tmp_path, ramp):
     np.testing.assert_allclose(read_image(tmp_path / "grey.png", (8, 8), invert=True), 1 - ramp / 255.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("mode, suffix", [("RGB", "png"), ("RGBA", "png"), ("LA", "png"), ("P", "png"), ("P", "gif"), ("RGB", "bmp")])
+@pytest.mark.parametrize(
+    "mode, suffix", [("RGB", "png"), ("RGBA", "png"), ("LA", "png"), ("P", "png"), ("P", "gif"), ("RGB", "bmp")]
+)
 def test_colour_palette_and_alpha_become_grey(tmp_path, ramp, mode, suffix):
     path = tmp_path / f"picture.{suffix}"
     colour = Image.fromarray(ramp).convert("RGB")
@@ -67,7 +70,12 @@ def test_text_truncated_missing_and_folders_are_refused_in_one_sentence(tmp_path
     (tmp_path / "note.png").write_text("not a picture")
     Image.fromarray(np.tile(ramp, (20, 20))).save(tmp_path / "whole.jpg")
     (tmp_path / "half.jpg").write_bytes((tmp_path / "whole.jpg").read_bytes()[:400])
-    for name, message in {"note.png": "not a picture", "half.jpg": "half.jpg", "none.png": "No such file", "": "Cannot read"}.items():
+    for name, message in {
+        "note.png": "not a picture",
+        "half.jpg": "half.jpg",
+        "none.png": "No such file",
+        "": "Cannot read",
+    }.items():
         with pytest.raises(ImageError, match=message) as caught:
             read_image(tmp_path / name, (8, 8))
         assert "\n" not in str(caught.value)

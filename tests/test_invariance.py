@@ -6,6 +6,7 @@ active sets must map onto each other exactly.
 
 import numpy as np
 import pytest
+
 import tigra
 from tigra.layers import DynamicPool
 

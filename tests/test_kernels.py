@@ -1,7 +1,10 @@
 """Each kernel, compiled and interpreted, in both precisions, against dense NumPy; out starts as NaN."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+
 from tigra import kernels
 from tigra.graph import Graph, grid_graph
 from tigra.polynomials import laplacian_step
@@ -24,7 +27,7 @@ def every_kernel():
 
 def test_every_kernel_is_tested_here():
     """`laplacian_step` covers the two steps; stencil_step covers _neighbour_sums."""
-    text = open(__file__, encoding="utf-8").read()
+    text = Path(__file__).read_text(encoding="utf-8")
     missing = {name for name in every_kernel() if f"kernels.{name}" not in text}
     assert missing <= {"_neighbour_sums"}
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import tigra.layers
 from tigra import GraphSignal, TigraError
 from tigra.gradcheck import LAYER_CASES, values_of

@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+
 import tigra
 from tigra import ModelFileError
 from tigra.model_file import _packed, check_writable, load_model

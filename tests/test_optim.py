@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from tigra import UsageError
 from tigra.optim import SCHEDULES, Adam, learning_rate
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from tigra.graph import Graph, grid_graph
 from tigra.polynomials import chebyshev, chebyshev_adjoint, laplacian_powers, laplacian_powers_adjoint
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import tigra
 from tigra import GraphSignal, ShapeError, SpectralConv, UsageError, grid_graph
 from tigra.layers.spectral_conv import spectral_windows

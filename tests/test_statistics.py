@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from tigra import GraphSignal, ShapeError, Standardise, Statistics, UsageError, grid_graph
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import tigra
 from tigra import ShapeError, Split, TrainingError, UsageError
 from tigra.layers import Standardise

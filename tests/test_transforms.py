@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy import ndimage
+
 from tigra import UsageError
 from tigra.transforms import random_rotations, rotate, smooth
 

@@ -1,4 +1,4 @@
-"""tigra: TIGraNet, the isometric transformation invariant graph-based network, from scratch.
+"""TIGraNet, the isometric transformation invariant graph-based network, from scratch.
 
 Read the modules in this order; each imports only those above it:
 
@@ -7,7 +7,7 @@ Read the modules in this order; each imports only those above it:
     graph, kernels, polynomials        the graph, and polynomials of its Laplacian
     layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
     loss, workers, network             from signal to class scores
-    architecture, recipes              "SC[3, 3]-DP[300]-..." becomes a network
+    notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
     optim, training                    learning
     model_file, gradcheck              keeping it, checking it
 
@@ -21,12 +21,7 @@ What most people need is here at the top:
     tigra.save(network, "model.npz")
 """
 
-from tigra.architecture import (
-    build_network,
-    count_parameters,
-    format_architecture,
-    parse_architecture,
-)
+from tigra.architecture import build_network, count_parameters
 from tigra.datasets import DATASETS, Split, Splits, load_dataset
 from tigra.errors import (
     ArchitectureError,
@@ -44,6 +39,7 @@ from tigra.images import read_image
 from tigra.layers import Dense, DynamicPool, Layer, ReLU, SpectralConv, Standardise, Statistics
 from tigra.model_file import load, save
 from tigra.network import Network
+from tigra.notation import format_architecture, parse_architecture
 from tigra.recipes import RECIPES
 from tigra.training import Epoch, accuracy, fit
 from tigra.version import __version__

@@ -174,9 +174,7 @@ def check_network(seed: int = 0) -> Iterator[Check]:
     difference quotient is meaningless, so inputs are drawn until none lies within reach of the step.
     """
     rng = np.random.default_rng(seed)
-    network = build_network(
-        "SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5), 3, seed=seed, dtype="float64"
-    )
+    network = build_network("SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5), 3, seed=seed, dtype="float64")
     labels = np.array([0, 2])
     while True:
         images = rng.uniform(size=(BATCH, 4, 5))

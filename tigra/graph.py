@@ -122,9 +122,7 @@ def grid_graph(shape, neighbours=8, diagonal_weight=1.0, boundary="padded") -> G
     """
     height, width = _checked_grid(shape, neighbours, diagonal_weight, boundary)
     row_path, column_path = _path(height), _path(width)
-    straight = sparse.kron(row_path, sparse.eye_array(width)) + sparse.kron(
-        sparse.eye_array(height), column_path
-    )
+    straight = sparse.kron(row_path, sparse.eye_array(width)) + sparse.kron(sparse.eye_array(height), column_path)
     diagonal_weight = float(diagonal_weight) if neighbours == 8 else 0.0
     adjacency = sparse.csr_array(straight)
     if neighbours == 8:

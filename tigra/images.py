@@ -36,9 +36,7 @@ def read_image(path, shape: tuple[int, int], invert: bool = False) -> np.ndarray
     if not np.isfinite(grey).all():
         raise ImageError(f"{path} has NaN or infinite pixels; save it with ordinary grey levels.")
     if grey.min() < 0 or grey.max() > 1:
-        raise ImageError(
-            f"{path} has real-valued pixels from {grey.min():g} to {grey.max():g}; scale them to [0, 1]."
-        )
+        raise ImageError(f"{path} has real-valued pixels from {grey.min():g} to {grey.max():g}; scale them to [0, 1].")
     fitted = _fitted(1 - grey if invert else grey, shape)
     return np.clip(fitted, 0.0, 1.0).astype(np.float64)
 

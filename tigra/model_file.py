@@ -82,8 +82,7 @@ def load_model(path) -> Model:
         raise ModelFileError(f"Cannot read the model file {path}: {error.strerror or error}.") from error
     except Exception as error:  # a hostile file can make any parser stumble; none of it was executed
         raise ModelFileError(
-            f"{path} is damaged or not a tigra model file ({type(error).__name__});"
-            " train a new one with 'tigra train'."
+            f"{path} is damaged or not a tigra model file ({type(error).__name__}); train a new one with 'tigra train'."
         ) from error
 
 
@@ -186,9 +185,7 @@ def _network(meta: dict, file_size: int) -> Network:
     height, width = options["image_shape"]
     if not (type(height) is type(width) is int and height * width <= LARGEST_IMAGE):
         raise ModelFileError("its image shape is not possible")
-    n_parameters = count_parameters(
-        options["architecture"], (height, width), options["n_classes"], options["mixing"]
-    )
+    n_parameters = count_parameters(options["architecture"], (height, width), options["n_classes"], options["mixing"])
     if n_parameters * np.dtype(options["dtype"]).itemsize > file_size:
         raise ModelFileError("it is smaller than the network it describes")
     network = build_network(**options)

@@ -112,9 +112,7 @@ class Network:
         if len(images) == 0:
             raise ShapeError(f"{expected}, got none; give at least one image.")
         if not np.issubdtype(images.dtype, np.floating):
-            raise ShapeError(
-                f"{expected} with real values in [0, 1], got {images.dtype}; divide 8-bit pixels by 255."
-            )
+            raise ShapeError(f"{expected} with real values in [0, 1], got {images.dtype}; divide 8-bit pixels by 255.")
         if not np.isfinite(images).all():
             bad = int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
             raise ShapeError(f"{expected} with finite pixels, but image {bad} has NaN or infinite ones.")

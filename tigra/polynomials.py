@@ -78,7 +78,7 @@ def chebyshev(graph: Graph, x: np.ndarray, max_order: int):
     >>> from tigra.graph import grid_graph
     >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
     >>> for t in chebyshev(grid_graph((1, 3), neighbours=4), pixel, max_order=2):
-    ...     print(t.ravel())
+    ...     print(t.ravel() + 0.0)
     [0. 1. 0.]
     [-0.25  0.   -0.25]
     [ 0.   -0.75  0.  ]

@@ -166,9 +166,7 @@ class Training:
                     f" {options.learning_rate:g}."
                 )
             done, total = n_done * self.n_steps + self.step, options.epochs * self.n_steps
-            self.optimizer.step(
-                gradient, learning_rate(options.learning_rate, done, total, options.schedule)
-            )
+            self.optimizer.step(gradient, learning_rate(options.learning_rate, done, total, options.schedule))
             self.loss_sum += loss * len(batch)
             self.n_correct += n_correct
             self.step += 1
@@ -252,9 +250,7 @@ class Training:
     def restore(self, arrays: dict, numbers: dict) -> None:
         """Go back to a snapshot of the same network on the same data."""
         if numbers["data_hash"] != self.data_hash:
-            raise TrainingError(
-                "The run to resume was trained on other images; resume with the data it started with."
-            )
+            raise TrainingError("The run to resume was trained on other images; resume with the data it started with.")
         self.history = [Epoch(**record) for record in numbers["history"]]
         self.step, self.loss_sum, self.n_correct = numbers["step"], numbers["loss_sum"], numbers["n_correct"]
         self.optimizer.n_steps = numbers["adam_steps"]

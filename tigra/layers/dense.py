@@ -56,7 +56,7 @@ class Dense(Layer):
 class ReLU(Layer):
     """max(x, 0), with slope 0 at x = 0.
 
-    >>> ReLU().forward(np.array([[-1.0, 0.0, 2.0]]))
+    >>> ReLU().forward(np.array([[-1.0, 0.0, 2.0]])) + 0.0
     array([[0., 0., 2.]])
     """
 

@@ -158,10 +158,7 @@ def spectral_windows(n_filters: int, degree: int) -> np.ndarray:
     windows = (frequencies >= lower[:, None]) & (frequencies <= lower[:, None] + width)
     fit = np.polynomial.Chebyshev.fit
     return np.array(
-        [
-            _padded(fit(frequencies, window.astype(float), degree, domain=[0, 2]), degree + 1)
-            for window in windows
-        ]
+        [_padded(fit(frequencies, window.astype(float), degree, domain=[0, 2]), degree + 1) for window in windows]
     )
 
 

@@ -21,8 +21,8 @@ class Statistics(Layer):
     count as 0, N is the number of all nodes. Maps are taken one at a time, so that a map's signals
     stay in the cache; backward computes them a second time instead of keeping them all.
 
-    Departs from the paper: Eqs. (18), (19) [eq:der_stat1, eq:der_stat2] lack sign(t), sum deviations
-    whose sum is 0, and carry a factor (N-1)/N too much (docs/errata.md, docs/derivations.md).
+    Departs from the paper: Eqs. (18), (19) [eq:der_stat1, eq:der_stat2] lack sign(t); the second also sums
+    over the nodes, and carries a factor (N-1)/N too much (docs/errata.md, docs/derivations.md).
 
     >>> from tigra.graph import grid_graph
     >>> z = np.array([0.0, 3.0, 0.0]).reshape(1, 3, 1)

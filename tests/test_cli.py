@@ -1,0 +1,356 @@
+"""The command line: what it prints, its JSON, and one sentence for everything that goes wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+from tigra_cli.main import COMMANDS, main
+
+import tigra
+from tigra.model_file import load_model
+
+QUICK = ["--epochs", "2", "--architecture", "SC[2, 2]-DP[90]-S[3]-FC[8]", "--batch-size", "100"]
+
+
+def run(*arguments, expect=0):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == expect, f"exit {result.exit_code}\n{result.output}\n{result.exception!r}"
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a quickly trained model and some pictures."""
+    folder = tmp_path_factory.mktemp("cli")
+    run("train", "mnist-012", *QUICK, "--out", folder / "model.npz")
+    digits = tigra.load_dataset("mnist-012").test_upright.images
+    for number in range(3):
+        Image.fromarray((255 * digits[number]).astype(np.uint8)).save(folder / f"digit{number}.png")
+    (folder / "note.png").write_text("not a picture")
+    return folder
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    return folder
+
+
+# --- what it prints -----------------------------------------------------------------------------------
+
+
+def test_train_reports_and_saves(here):
+    result = run("train", "mnist-012", *QUICK, "--out", "other.npz", "--seed", "3")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "mnist-012: SC[2, 2]-DP[90]-S[3]-FC[8], 170 parameters, seed 3"
+    assert lines[1] == "train and valid upright, test rotated by [0, 360) degrees, cubic interpolation"
+    assert lines[2].split() == ["images", "n", "accuracy"]
+    assert [line.split("  ")[0] for line in lines[3:7]] == ["train", "valid", "test, upright", "test, transformed"]
+    assert lines[7].startswith("best epoch ") and lines[7].endswith("saved as other.npz")
+    assert result.stderr == "", "quiet where standard error is no terminal"
+    assert "\r" not in result.output and "\x1b" not in result.output
+
+
+def test_train_json_has_the_documented_keys(here):
+    result = run("train", "mnist-012", *QUICK, "--out", "other.npz", "--json")
+    content = json.loads(result.stdout)
+    keys = {"model", "architecture", "parameters", "seed", "epochs", "best_epoch", "seconds", "protocol", "accuracy"}
+    assert set(content) == keys
+    assert content["model"] == "other.npz" and content["parameters"] == 170 and content["epochs"] == 2
+    assert set(content["accuracy"]) == {"train", "valid", "test_upright", "test_transformed"}
+    assert all(0 <= value <= 1 for value in content["accuracy"].values())
+    splits, network = tigra.load_dataset("mnist-012"), tigra.load("other.npz")
+    assert content["accuracy"]["test_transformed"] == tigra.accuracy(network, splits.test)
+    assert content["accuracy"]["valid"] == tigra.accuracy(network, splits.valid)
+
+
+def test_model_file_has_the_name_of_the_data_set_by_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("train", "mnist-012", *QUICK)
+    assert os.listdir(tmp_path) == ["mnist-012.npz"]
+
+
+def test_the_same_seed_gives_the_same_file_for_any_threads(here):
+    for threads in (1, 3):
+        run("train", "mnist-012", *QUICK, "--seed", "5", "--threads", threads, "--out", f"threads{threads}.npz")
+    assert Path("threads1.npz").read_bytes() == Path("threads3.npz").read_bytes()
+
+
+def test_settings_reach_the_network(here):
+    settings = {
+        "--smoothing": "0.5", "--neighbours": "4", "--diagonal-weight": "0.5", "--boundary": "free",
+        "--active": "union", "--mixing": "full", "--init": "paper",
+    }  # fmt: skip
+    run("train", "mnist-012", *QUICK, "--out", "other.npz", *(word for pair in settings.items() for word in pair))
+    options = tigra.load("other.npz").options
+    for name, value in settings.items():
+        assert str(options[name[2:].replace("-", "_")]) == value
+
+
+def test_evaluate_gives_mean_and_deviation_over_fresh_rotations(here):
+    content = json.loads(run("evaluate", "model.npz", "--runs", "3", "--json").stdout)
+    assert set(content) == {"model", "dataset", "runs", "seed", "n_images", "protocol", "accuracy"}
+    assert content["model"] == "model.npz" and content["dataset"] == "mnist-012" and content["runs"] == 3
+    values = content["accuracy"]["values"]
+    splits, network = tigra.load_dataset("mnist-012"), tigra.load("model.npz")
+    assert values == [tigra.accuracy(network, splits.fresh_test([0, run])) for run in range(3)]
+    assert content["accuracy"]["mean"] == pytest.approx(np.mean(values))
+    assert content["accuracy"]["std"] == pytest.approx(np.std(values, ddof=1))
+    text = run("evaluate", "model.npz", "mnist-012", "--runs", "3").stdout
+    assert text.startswith(f"{100 * np.mean(values):.1f} % +- ") and "cubic interpolation" in text
+    assert json.loads(run("evaluate", "model.npz", "--runs", "1", "--json").stdout)["accuracy"]["std"] == 0
+    other = json.loads(run("evaluate", "model.npz", "--runs", "3", "--seed", "1", "--json").stdout)
+    assert other["accuracy"]["values"] != values
+
+
+def test_predict_names_classes_and_probabilities(here):
+    content = json.loads(run("predict", "model.npz", "digit0.png", "digit1.png", "--json").stdout)
+    assert set(content) == {"model", "predictions"}
+    network, images = tigra.load("model.npz"), [tigra.read_image(f"digit{i}.png", (28, 28)) for i in (0, 1)]
+    for entry, label, row in zip(
+        content["predictions"], network.predict(images), network.predict_proba(images), strict=True
+    ):
+        assert set(entry) == {"image", "label", "probabilities"} and entry["label"] == str(label)
+        assert list(entry["probabilities"].values()) == pytest.approx(list(row), abs=1e-5)
+    first = content["predictions"][0]
+    line = run("predict", "model.npz", "digit0.png").stdout
+    assert line.startswith(f"digit0.png: {first['label']}  (0: ") and line.count("%") == 3
+
+
+def test_predict_goes_on_past_an_unreadable_picture(here):
+    result = run("predict", "model.npz", "digit0.png", "note.png", "digit1.png", expect=1)
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr == "Error: note.png is not a picture that can be read; give a PNG, JPEG or the like.\n"
+    content = json.loads(run("predict", "model.npz", "note.png", "digit0.png", "--json", expect=1).stdout)
+    assert "error" in content["predictions"][0] and "label" in content["predictions"][1]
+
+
+def test_predict_takes_dark_on_light_with_invert(here):
+    Image.fromarray(255 - np.asarray(Image.open("digit0.png"))).save("dark.png")
+    upright, inverted = (
+        json.loads(run("predict", "model.npz", *words, "--json").stdout)["predictions"][0]["probabilities"]
+        for words in (["digit0.png"], ["dark.png", "--invert"])
+    )
+    assert list(upright.values()) == pytest.approx(list(inverted.values()), abs=1e-5)
+
+
+def test_info_tells_what_is_in_the_file(here):
+    content = json.loads(run("info", "model.npz", "--json").stdout)
+    assert content["parameters"] == sum(layer["parameters"] for layer in content["layers"]) == 170
+    assert content["finished"] and content["dataset"] == "mnist-012" and content["epochs"] == 2
+    text = run("info", "model.npz").stdout
+    for part in ("170 parameters", "classes: 0, 1, 2", "alpha 2x3", "trained on mnist-012, 2 epochs (finished)"):
+        assert part in text
+    tigra.save(tigra.load("model.npz"), "bare.npz")
+    assert "trained on" not in run("info", "bare.npz").stdout
+
+
+def test_gradcheck_passes_and_prints_a_table(here):
+    result = run("gradcheck", "--layer", "Dense")
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["layer", "dE/d", "numbers", "error", "allowed"]
+    assert [line.split()[1] for line in lines[1:4]] == ["input", "weight", "bias"]
+    assert lines[-1] == "all 3 gradients right"
+    content = json.loads(run("gradcheck", "--seed", "1", "--json").stdout)
+    assert content["passed"] and len(content["checks"]) > 30
+    assert set(content["checks"][0]) == {"case", "what", "size", "error", "tolerance", "passed"}
+
+
+def test_gradcheck_fails_with_status_1_when_a_gradient_is_off(monkeypatch):
+    right = tigra.Dense.backward
+    monkeypatch.setattr(tigra.Dense, "backward", lambda self, grad: 1.001 * right(self, grad))
+    result = run("gradcheck", "--layer", "dense", expect=1)
+    assert "WRONG" in result.stdout and result.stdout.endswith("3 gradients checked, 1 wrong\n")
+    assert not json.loads(run("gradcheck", "--layer", "Dense", "--json", expect=1).stdout)["passed"]
+
+
+# --- stopping and going on ------------------------------------------------------------------------------
+
+
+def test_ctrl_c_keeps_a_file_that_resumes_to_the_same_weights(tmp_path):
+    """A real interrupt of a real process, then --resume, against an uninterrupted run."""
+    settings = ["--epochs", "6", "--architecture", "SC[2, 2]-DP[90]-S[6]-FC[8]", "--batch-size", "25"]
+    script = (
+        "import os, signal\n"
+        "from tigra.training import Training\n"
+        "from tigra_cli.main import main\n"
+        "right = Training._gradient\n"
+        "def interrupted(self, *arguments):\n"
+        "    if (len(self.history), self.step) == (2, 7):\n"
+        "        os.kill(os.getpid(), signal.NUMBER)\n"
+        "    return right(self, *arguments)\n"
+        "Training._gradient = interrupted\n"
+        "main()\n"
+    )
+    run("train", "mnist-012", *settings, "--out", tmp_path / "whole.npz")
+    for name in ("SIGINT", "SIGTERM"):
+        words = [sys.executable, "-c", script.replace("NUMBER", name), "train", "mnist-012", *settings]
+        words += ["--out", tmp_path / "cut.npz"]
+        cut = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert cut.returncode == 130, cut.stderr
+        assert cut.stdout == "" and "Stopped in epoch 3; saved" in cut.stderr and "Traceback" not in cut.stderr
+        model = load_model(tmp_path / "cut.npz")
+        assert len(model.resume[1]["history"]) == 2 and model.resume[1]["step"] == 8
+        content = json.loads(run("info", tmp_path / "cut.npz", "--json").stdout)
+        assert not content["finished"]
+        run("train", "--resume", tmp_path / "cut.npz", "--threads", "1")
+        assert (tmp_path / "cut.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+
+
+def test_ctrl_c_from_outside_ends_a_process_cleanly(tmp_path):
+    script = "from tigra_cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "train", "mnist-012", "--epochs", "2000", "--out", tmp_path / "long.npz"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    time.sleep(6)  # past the imports; should it still load, it stops before the first step
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130 and "Traceback" not in err and out == ""
+    assert "Go on with: tigra train --resume" in err
+    assert os.listdir(tmp_path) == ["long.npz"] and load_model(tmp_path / "long.npz").resume is not None
+
+
+def test_a_run_is_saved_while_it_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("tigra_cli.train.SAVE_EVERY", 0)
+    saved = []
+    monkeypatch.setattr(
+        "tigra_cli.train.save",
+        lambda network, out, facts, resume: saved.append((facts["best_epoch"], resume is not None)),
+    )
+    run("train", "mnist-012", *QUICK, "--out", tmp_path / "model.npz")
+    assert [resumable for _, resumable in saved] == [True, True, False]
+
+
+def test_a_finished_run_has_nothing_to_resume(here):
+    result = run("train", "--resume", "model.npz", expect=1)
+    assert "model.npz holds a finished run, there is nothing to resume" in result.stderr
+
+
+def test_resume_takes_its_settings_from_the_file(here):
+    for words in (["--epochs", "9"], ["--seed", "1"], ["--mixing", "full"], ["--interpolation", "linear"]):
+        result = run("train", "--resume", "model.npz", *words, expect=2)
+        assert f"leave out {words[0]}" in result.stderr
+
+
+def test_resuming_from_a_file_that_does_not_say_how_is_refused(tmp_path, here, small_splits):
+    network = tigra.load("model.npz")
+    arrays = {name: network.parameters for name in ("current", "best", "adam_mean", "adam_square")}
+    for facts, numbers in (
+        ({}, {}),
+        ({"dataset": "mnist-012", "dataset_options": {"seed": 0}}, {"options": {"epochs": 3}}),
+        ({"dataset": "mnist-012", "dataset_options": {"seed": 0}}, {"options": {"nonsense": 3}}),
+        ({"dataset": ["x"], "dataset_options": []}, {"options": 3}),
+    ):
+        tigra.save(network, tmp_path / "odd.npz", facts, (arrays, numbers))
+        result = run("train", "--resume", tmp_path / "odd.npz", expect=1)
+        assert "does not say how to go on" in result.stderr
+
+
+# --- bad input: one sentence, the right status, nothing left behind ---------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words, status, message",
+    [
+        (["train", "mnist-99"], 2, "There is no data set 'mnist-99'; choose one of mnist-012."),
+        (["train"], 2, "Name a DATASET"),
+        (["train", "mnist-012", "--architecture", "SC[3"], 2, "position 5: expected ',' and SC's degree"),
+        (["train", "mnist-012", "--architecture", "DP[785]-S[1]"], 2, "use at most 784"),
+        (["train", "mnist-012", "--architecture", "SC[3, 3]"], 2, "add a statistics layer"),
+        (["train", "mnist-012", "--epochs", "0"], 2, "0 is not in the range x>=1"),
+        (["train", "mnist-012", "--epochs", "many"], 2, "'many' is not a valid integer range"),
+        (["train", "mnist-012", "--learning-rate", "-0.1"], 2, "-0.1 is not in the range x>0"),
+        (["train", "mnist-012", "--learning-rate", "nan"], 2, "learning_rate must be a positive number"),
+        (["train", "mnist-012", "--smoothing", "1e9"], 2, "smoothing must be from 0 to"),
+        (["train", "mnist-012", "--threads", "0"], 2, "0 is not in the range"),
+        (["train", "mnist-012", "--seed", "-1"], 2, "-1 is not in the range"),
+        (["train", "mnist-012", "--out", "."], 2, "is a directory"),
+        (["train", "mnist-012", "--out", "nowhere/model.npz"], 1, "No such file or directory; choose another file"),
+        (["train", "--resume", "nothing.npz"], 2, "does not exist"),
+        (["train", "--resume", "note.png"], 1, "note.png is damaged or not a tigra model file"),
+        (["evaluate", "note.png"], 1, "note.png is damaged or not a tigra model file"),
+        (["evaluate", "nothing.npz"], 2, "does not exist"),
+        (["evaluate", "."], 2, "is a directory"),
+        (["evaluate", "model.npz", "cifar"], 2, "There is no data set 'cifar'"),
+        (["evaluate", "model.npz", "--runs", "0"], 2, "0 is not in the range"),
+        (["evaluate", "small.npz"], 2, "small.npz does not name its data set"),
+        (["evaluate", "small.npz", "mnist-012"], 1, "Expected images of shape (n, 5, 5), got (100, 28, 28)"),
+        (["evaluate", "two.npz", "mnist-012"], 1, "tells 2 classes apart, but mnist-012 has 3"),
+        (["predict", "model.npz"], 2, "Missing argument 'IMAGE...'"),
+        (["predict", "model.npz", "nothing.png"], 2, "does not exist"),
+        (["predict", "model.npz", "."], 2, "is a directory"),
+        (["predict", "model.npz", "nan.tiff"], 1, "nan.tiff has NaN or infinite pixels"),
+        (["predict", "digit0.png", "digit0.png"], 1, "digit0.png is damaged or not a tigra model file"),
+        (["info", "note.png"], 1, "not a tigra model file"),
+        (["gradcheck", "--layer", "Convolution"], 2, "choose one of SpectralConv, DynamicPool"),
+        (["fly"], 2, "No such command 'fly'"),
+        (["train", "mnist-012", "--speed", "9"], 2, "No such option"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_leaves_nothing_behind(here, words, status, message):
+    tigra.save(tigra.build_network("S[1]-FC[2]", (5, 5), 3), "small.npz")
+    tigra.save(tigra.build_network("S[1]-FC[2]", (28, 28), 2), "two.npz")
+    Image.fromarray(np.full((4, 4), np.nan, np.float32)).save("nan.tiff")
+    before = set(os.listdir(here))
+    result = run(*words, expect=status)
+    assert message in result.stderr and result.stdout == ""
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("Error: ") and "Traceback" not in result.output
+    assert set(os.listdir(here)) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_write_permission_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    result = run("train", "mnist-012", *QUICK, "--out", tmp_path / "model.npz", expect=1)
+    assert "Permission denied; choose another file with --out" in result.stderr
+
+
+def test_running_out_of_memory_gets_a_sentence(monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("tigra_cli.train.load_dataset", fail)
+    assert "Not enough memory" in run("train", "mnist-012", expect=1).stderr
+
+
+def test_mistakes_in_tigra_itself_are_not_hidden(monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr("tigra_cli.train.load_dataset", fail)
+    assert isinstance(CliRunner().invoke(main, ["train", "mnist-012"]).exception, ZeroDivisionError)
+
+
+# --- help ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example_and_json(name):
+    text = run(name, "--help").stdout
+    command = main.get_command(None, name)
+    assert "Example:" in text and f"tigra {name}" in text and "--json" in text
+    assert command.help.splitlines()[0] == COMMANDS[name], "the list of commands repeats the first line of the help"
+    for parameter in command.params:
+        assert not isinstance(parameter, click.Option) or parameter.help, f"{parameter.name} has no help"
+
+
+def test_the_list_of_commands_is_shown_without_loading_them():
+    code = "import sys; from tigra_cli.main import main; main(['--help'], standalone_mode=False); "
+    code += "print(sorted({'numpy', 'scipy', 'numba', 'tigra'} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]" and all(name in result.stdout for name in COMMANDS)
+
+
+def test_version_is_the_packages():
+    assert run("--version").stdout == f"tigra {tigra.__version__}\n"
