@@ -18,7 +18,7 @@ from tigra_cli.main import COMMANDS, main
 import tigra
 from tigra.model_file import load_model
 
-QUICK = ["--epochs", "2", "--architecture", "SC[2, 2]-DP[90]-S[3]-FC[8]", "--batch-size", "100"]
+QUICK = ["--epochs", "2", "--architecture", "SC[2, 2]-DP[90]-S[3]-FC[8]", "--batch-size", "25"]
 
 
 def run(*arguments, expect=0):

@@ -1,0 +1,182 @@
+"""The documents stay true: their commands run, their examples hold, their tables name what exists."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tigra
+import tigra_cli
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+MODULES = [
+    name
+    for package in (tigra, tigra_cli)
+    for name in [package.__name__, *(m.name for m in pkgutil.walk_packages(package.__path__, package.__name__ + "."))]
+]
+
+
+def blocks(text, kind):
+    return [content for language, content in FENCED.findall(text) if language == kind]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_hold(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_there_are_examples_in_docstrings():
+    finder = doctest.DocTestFinder()
+    examples = sum(len(test.examples) for name in MODULES for test in finder.find(importlib.import_module(name)))
+    assert examples > 40
+
+
+def numbers_hidden(text):
+    """Text in which every number is '#', and runs of blanks are one."""
+    return re.sub(r"[ ]+", " ", re.sub(r"\d+(\.\d+)?(e-?\d+)?", "#", text)).strip()
+
+
+def test_the_readme_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch):
+    """All `$` commands and all Python examples, in their order, in one folder.
+
+    Where the README shows an output, the real one must be the same but for the numbers: these differ
+    a little from machine to machine.
+    """
+    monkeypatch.chdir(tmp_path)
+    names, n_commands = {}, 0
+    for language, content in FENCED.findall(README):
+        if language == "python":
+            example = doctest.DocTestParser().get_doctest(content, names, "README.md", "README.md", 0)
+            runner = doctest.DocTestRunner()
+            runner.run(example, clear_globs=False)
+            names.update(example.globs)
+            assert runner.failures == 0, content
+        if language == "console":
+            for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", content, re.MULTILINE):
+                words = shlex.split(command)
+                assert words[0] == "tigra"
+                code = [sys.executable, "-c", "from tigra_cli.main import main; main(prog_name='tigra')", *words[1:]]
+                result = subprocess.run(code, capture_output=True, text=True, check=False)
+                assert result.returncode == 0, f"{command}\n{result.stderr}"
+                assert not expected or numbers_hidden(result.stdout) == numbers_hidden(expected), command
+                n_commands += 1
+    assert n_commands >= 6
+    assert {path.name for path in tmp_path.iterdir()} == {"mnist-012.npz", "digit.png", "mine.npz", "small.npz"}
+
+
+def test_every_command_is_in_the_readme():
+    for name in tigra_cli.main.COMMANDS:
+        assert f"$ tigra {name}" in README and f"| `{name}` |" in README
+
+
+def test_the_two_set_up_commands_stand_near_the_top_and_ci_runs_the_second():
+    train, test = (block.strip() for block in blocks(README, "sh"))
+    assert train.startswith("python3 -m venv ") and train.endswith("/tigra train mnist-012")
+    assert test.startswith("python3 -m venv ") and test.endswith("-m pytest")
+    assert README.index(test) < 2500
+    pattern = re.search(r"sed -n 's/\^\\\((.*?)\\\)\$/", (ROOT / ".ci" / "run").read_text()).group(1)
+    assert re.findall(f"^({pattern})$", README, re.MULTILINE) == [test]
+
+
+def test_json_keys_in_the_readme_are_those_the_commands_print():
+    """tests/test_cli.py holds the keys against the real output; here the README against tests/test_cli.py."""
+    cli = (ROOT / "tests" / "test_cli.py").read_text()
+    for name in ("train", "evaluate"):
+        (documented,) = re.findall(rf"^\| `{name}` \| `(.*?), accuracy: ", README, re.MULTILINE)
+        assert all(f'"{key}"' in cli for key in documented.split(", "))
+
+
+# --- tables -------------------------------------------------------------------------------------------------
+
+
+def rows(section):
+    body = README.split(f"## {section}\n")[1].split("\n## ")[0]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in body.splitlines()
+        if line.startswith("| ") and not line.startswith(("| ---", "| equation", "| module", "| paper"))
+    ]
+
+
+def resolve(path):
+    """The object that a dotted path names."""
+    parts = path.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            value = getattr(value, part)
+        return value
+    raise AssertionError(f"{path} does not exist")
+
+
+def test_the_equation_table_names_code_and_tests_that_exist():
+    for equation, code, test in rows("Equation, code, test"):
+        assert resolve(code.strip("`")) is not None, equation
+        assert (ROOT / test.strip("`")).is_file(), equation
+
+
+def test_every_equation_that_the_code_cites_is_in_the_table():
+    table = README.split("## Equation, code, test")[1]
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tigra").rglob("*.py")]
+    labels = {label for text in sources for label in re.findall(r"\b(?:eq|alg):\w+", text)}
+    numbers = {number for text in sources for number in re.findall(r"Eqs?\. \((\d+)\)", text)}
+    assert len(labels) >= 10
+    for label in labels:
+        assert f"{label}]" in table, f"{label} is cited in the code, but not in the table"
+    for number in numbers:
+        assert f"| ({number}) " in table, f"Eq. ({number}) is cited in the code, but not in the table"
+
+
+def test_the_reading_order_of_the_readme_is_the_import_order():
+    from tests.test_imports import READING_ORDER
+
+    named = [name.removeprefix("tigra.") for row in rows("Reading order") for name in re.findall(r"`(.*?)`", row[0])]
+    assert named == [module for module in READING_ORDER if module not in ("version", "layers")]
+
+
+def test_every_row_of_the_errata_has_its_test_and_every_test_its_row():
+    errata = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    tests = re.findall(r"^def (test_\w+)", (ROOT / "tests" / "test_errata.py").read_text(), re.MULTILINE)
+    assert sorted(re.findall(r"`(test_\w+)` \|$", errata, re.MULTILINE)) == sorted(tests)
+
+
+def test_code_quoted_in_the_derivations_is_the_code():
+    text = (ROOT / "docs" / "derivations.md").read_text(encoding="utf-8")
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tigra").rglob("*.py"))
+    quoted = [line.strip() for block in blocks(text, "python") for line in block.splitlines() if line.strip()]
+    assert len(quoted) > 30
+    for line in quoted:
+        assert line in source, f"docs/derivations.md quotes what is not in the code: {line}"
+
+
+def test_examples_in_the_derivations_hold():
+    results = doctest.testfile(str(ROOT / "docs" / "derivations.md"), module_relative=False, encoding="utf-8")
+    assert results.failed == 0 and results.attempted > 10
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/errata.md", "docs/derivations.md", "data/README.md"])
+def test_links_lead_to_files(path):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (ROOT / path).parent.joinpath(target).exists(), target
+
+
+def test_no_machine_is_named():
+    """No absolute home or work folder, and no package registry's address, in any tracked text."""
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    if not names:
+        pytest.skip("not a git checkout")
+    suspicious = re.compile(r"/(?:home|root|work)/|pypi\.|/opt/")
+    for name in names:
+        if Path(name).suffix in {".py", ".md", ".sh", ""} and name != "tests/test_docs.py":
+            assert not suspicious.search((ROOT / name).read_text(encoding="utf-8")), name
