@@ -48,11 +48,11 @@ def evaluate(model, dataset, runs, interpolation, seed, threads, as_json):
             f"{model} tells {network.n_classes} classes apart, but {dataset} has {len(splits.class_names)};"
             " choose a data set with the same classes."
         )
-    progress, values = Progress(), []
-    for run in range(runs):
-        progress.show(f"run {run + 1}/{runs}", run, runs)
-        values.append(accuracy(network, splits.fresh_test([seed, run]), threads))
-    progress.clear()
+    values = []
+    with Progress() as progress:
+        for run in range(runs):
+            progress.show(f"run {run + 1}/{runs}", run, runs)
+            values.append(accuracy(network, splits.fresh_test([seed, run]), threads))
     mean, std = float(np.mean(values)), float(np.std(values, ddof=1)) if runs > 1 else 0.0
     if as_json:
         print_json(

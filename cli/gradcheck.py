@@ -26,12 +26,12 @@ def gradcheck(ctx, layer, seed, as_json):
     Example:
         tigra gradcheck --layer SpectralConv
     """
-    progress, checks = Progress(), []
-    progress.show("compiling")
-    for check in run_checks(layer, seed):
-        progress.show(f"checked {check.case}, {check.what}")
-        checks.append(check)
-    progress.clear()
+    checks = []
+    with Progress() as progress:
+        progress.show("compiling")
+        for check in run_checks(layer, seed):
+            progress.show(f"checked {check.case}, {check.what}")
+            checks.append(check)
     passed = all(check.passed for check in checks)
     if as_json:
         entries = [

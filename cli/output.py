@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 
@@ -59,12 +60,21 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """One line on standard error that is written over; nothing where that is not a terminal."""
+    """One line on standard error that is written over; nothing where that is not a terminal.
+
+    A context manager: the line is gone when it ends, also when it ends with an error.
+    """
 
     def __init__(self):
         self.is_live = sys.stderr.isatty()
         self.started = None
         self.last_shown = float("-inf")
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_):
+        self.clear()
 
     def show(self, text: str, done: int = 0, total: int = 0) -> None:
         """Show text and, from the pace since the first call with done > 0, the time left."""
@@ -77,8 +87,8 @@ class Progress:
         if done and done > self.started[1]:
             left = (now - self.started[0]) / (done - self.started[1]) * (total - done)
             text += f"  {duration(left)} left"
-        width = click.get_terminal_size()[0] if hasattr(click, "get_terminal_size") else 80
-        click.echo("\r\x1b[2K" + text[: max(width, 40) - 1], err=True, nl=False)
+        width = shutil.get_terminal_size().columns
+        click.echo("\r\x1b[2K" + text[: width - 1], err=True, nl=False)
 
     def clear(self) -> None:
         """Remove the line."""

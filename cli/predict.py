@@ -31,16 +31,17 @@ def predict(ctx, model, images, invert, threads, as_json):
         tigra predict mnist-012.npz digit.png
     """
     network = load(model)
-    progress, arrays, results = Progress(), [], []
-    for number, path in enumerate(images):
-        progress.show(f"reading {number + 1}/{len(images)}", number, len(images))
-        try:
-            arrays.append(read_image(path, network.image_shape, invert))
-            results.append({"image": path})
-        except ImageError as error:
-            results.append({"image": path, "error": str(error)})
-    progress.clear()
-    probabilities = iter(network.predict_proba(np.array(arrays), threads)) if arrays else iter(())
+    arrays, results = [], []
+    with Progress() as progress:
+        for number, path in enumerate(images):
+            progress.show(f"reading {number + 1}/{len(images)}", number, len(images))
+            try:
+                arrays.append(read_image(path, network.image_shape, invert))
+                results.append({"image": path})
+            except ImageError as error:
+                results.append({"image": path, "error": str(error)})
+        progress.show("predicting")
+        probabilities = iter(network.predict_proba(np.array(arrays), threads)) if arrays else iter(())
     for result in results:
         if "error" not in result:
             row = [round(float(p), 6) for p in next(probabilities)]

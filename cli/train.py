@@ -71,18 +71,17 @@ def train(ctx, dataset, out, resume, interpolation, seed, threads, as_json, **se
         tigra train mnist-012 --seed 1 --out digits.npz
         tigra train --resume digits.npz
     """
-    progress = Progress()
-    progress.show("loading; compiling the kernels takes some seconds the first time")
-    if resume:
-        training, splits = _resumed(ctx, resume, dataset, threads)
-        out = out or resume
-    else:
-        out = out or f"{dataset}.npz"
-        training, splits = _fresh(dataset, out, interpolation, seed, threads, settings)
-    started = time.monotonic()
-    with stopping_on_signals(training):
-        _run(training, splits, out, progress)
-    progress.clear()
+    with Progress() as progress:
+        progress.show("loading; compiling the kernels takes some seconds the first time")
+        if resume:
+            training, splits = _resumed(ctx, resume, dataset, threads)
+            out = out or resume
+        else:
+            out = out or f"{dataset}.npz"
+            training, splits = _fresh(dataset, out, interpolation, seed, threads, settings)
+        started = time.monotonic()
+        with stopping_on_signals(training):
+            _run(training, splits, out, progress)
     if not training.is_finished:
         save_training(training, splits, out, resume=training.snapshot())
         click.echo(f"Stopped in epoch {len(training.history) + 1}; saved {out}.", err=True)
