@@ -22,8 +22,8 @@ setup(
     package_data={"tigra_data": ["*.npz", "README.md"]},
     install_requires=[
         "numpy>=1.24",
-        "scipy>=1.11",
-        "numba>=0.59",
+        "scipy>=1.13",
+        "numba>=0.60",
         "pillow>=10",
         "click>=8.1",
         "threadpoolctl>=3.1",  # holds BLAS to one thread, so that results do not depend on threads
