@@ -21,7 +21,7 @@ from tigra.recipes import RECIPES
 from tigra.training import FitOptions, Training, accuracy
 
 SAVE_EVERY = 10  # seconds between saves while training, so that a power cut costs little
-FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay"
+FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay", "label_smoothing"
 NETWORK_OPTIONS = (
     "architecture", "smoothing", "neighbours", "diagonal_weight", "boundary", "active", "mixing", "init",
 )  # fmt: skip
@@ -45,6 +45,9 @@ def recipe_option(name, kind, text):
 @recipe_option("--learning-rate", click.FloatRange(min=0, min_open=True), "Peak step size of Adam.")
 @recipe_option("--schedule", click.Choice(SCHEDULES), "Course of the learning rate.")
 @recipe_option("--weight-decay", click.FloatRange(min=0), "Pull of FC weights towards 0.")
+@recipe_option(
+    "--label-smoothing", click.FloatRange(min=0, max=1, max_open=True), "Share of labels spread over classes."
+)
 @recipe_option("--patience", click.IntRange(min=0), "Stop after so many epochs without a better one; 0: never.")
 @recipe_option("--smoothing", click.FloatRange(min=0), "Gaussian blur of the images, in pixels.")
 @recipe_option("--neighbours", click.Choice(["4", "8"]), "Edges of an inner pixel.")

@@ -56,6 +56,14 @@ def test_loss_by_hand():
     np.testing.assert_allclose(grad, [[0.2], [-0.2]], rtol=1e-12)
 
 
+def test_smoothed_labels_by_hand():
+    """With e = 0.3 and three classes the label counts 0.8, each other class 0.1."""
+    probabilities = np.array([[0.5], [0.25], [0.25]])
+    loss, grad = negative_log_likelihood(np.log(probabilities), np.array([0]), label_smoothing=0.3)
+    assert loss == pytest.approx(-0.8 * np.log(0.5) - 0.2 * np.log(0.25), rel=1e-12)
+    np.testing.assert_allclose(grad, probabilities - [[0.8], [0.1], [0.1]], rtol=1e-12)
+
+
 def test_parts_of_a_batch_add_up_to_the_batch(rng):
     scores, labels = rng.standard_normal((3, 10)), rng.integers(0, 3, 10)
     loss, grad = negative_log_likelihood(scores, labels)

@@ -74,7 +74,7 @@ def test_the_best_epoch_on_validation_is_kept_and_test_images_are_never_seen(sma
     network = small_network()
     blind = tigra.Splits("blind", small_splits.train, small_splits.valid, None, None, ["0", "1", "2"], None)
     _, epochs = train(network, blind, epochs=12, learning_rate=0.05)
-    best = max(epochs, key=lambda epoch: (epoch.valid_accuracy, -epoch.valid_loss))
+    best = min(epochs, key=lambda epoch: epoch.valid_loss)
     assert [epoch for epoch in epochs if epoch.best][-1] == best
     assert tigra.accuracy(network, small_splits.valid) == best.valid_accuracy
 
@@ -86,7 +86,7 @@ def test_breaking_off_keeps_the_best_so_far(small_network, small_splits):
             break
     whole = small_network()
     _, epochs = train(whole, small_splits, epochs=50)
-    best = max(epochs[:3], key=lambda epoch: (epoch.valid_accuracy, -epoch.valid_loss))
+    best = min(epochs[:3], key=lambda epoch: epoch.valid_loss)
     assert tigra.accuracy(network, small_splits.valid) == best.valid_accuracy
 
 
@@ -106,7 +106,7 @@ def test_records_are_numbered_and_plausible(small_network, small_splits):
 @pytest.mark.parametrize("stop_after", [0, 1, 4, 7])
 def test_a_run_cut_at_any_step_and_resumed_ends_with_the_same_bits(small_network, small_splits, stop_after):
     """48 images in batches of 20 are 3 steps an epoch: 4 and 7 lie inside epochs."""
-    options = FitOptions(epochs=4, batch_size=20, weight_decay=0.1)
+    options = FitOptions(epochs=4, batch_size=20, weight_decay=0.1, label_smoothing=0.1)
     whole = Training(small_network(), small_splits, options)
     expected = list(whole.run())
     steps = []
@@ -169,6 +169,8 @@ def test_a_loss_that_runs_away_is_reported(small_network, small_splits):
         ({"learning_rate": -0.1}, "learning_rate must be a positive number, got -0.1"),
         ({"learning_rate": float("nan")}, "learning_rate"),
         ({"weight_decay": -1.0}, "weight_decay"),
+        ({"label_smoothing": 1.0}, "label_smoothing"),
+        ({"label_smoothing": -0.1}, "label_smoothing"),
         ({"schedule": "steep"}, "one-cycle, constant"),
         ({"patience": -1}, "patience"),
         ({"seed": -1}, "seed"),

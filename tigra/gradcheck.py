@@ -159,12 +159,17 @@ def check_layer(name: str, seed: int = 0) -> Iterator[Check]:
 
 
 def check_loss(seed: int = 0) -> Iterator[Check]:
-    """Check the one gradient of softmax and negative log-likelihood."""
+    """Check the one gradient of softmax and negative log-likelihood, with and without label smoothing."""
     rng = np.random.default_rng(seed)
     scores, labels = rng.standard_normal((4, 3)), np.array([0, 3, 1])
-    _, analytic = negative_log_likelihood(scores, labels)
-    numeric = numerical_gradient(lambda: float(negative_log_likelihood(scores, labels)[0]), scores)
-    yield Check("Loss", "scores", scores.size, float(relative_error(analytic, numeric)), LAYER_TOLERANCE)
+    for name, smoothing in {"Loss": 0.0, "Loss, smoothed labels": 0.2}.items():
+
+        def energy(smoothing=smoothing):
+            return float(negative_log_likelihood(scores, labels, label_smoothing=smoothing)[0])
+
+        _, analytic = negative_log_likelihood(scores, labels, label_smoothing=smoothing)
+        error = relative_error(analytic, numerical_gradient(energy, scores))
+        yield Check(name, "scores", scores.size, float(error), LAYER_TOLERANCE)
 
 
 def check_network(seed: int = 0) -> Iterator[Check]:

@@ -17,12 +17,19 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return exponentials / exponentials.sum(axis=0)
 
 
-def negative_log_likelihood(scores: np.ndarray, labels: np.ndarray, n_images: int | None = None):
-    """E = -1/n sum_b log p_b(label_b), and dE/dscores = (p - onehot) / n.
+def negative_log_likelihood(
+    scores: np.ndarray, labels: np.ndarray, n_images: int | None = None, label_smoothing: float = 0.0
+):
+    """E = -1/n sum_b sum_c q_{c,b} log p_{c,b}, and dE/dscores = (p - q) / n.
+
+    q is 1 for the image's label and 0 for the other classes; label smoothing e gives a share e of
+    that 1 to all C classes alike, q = (1 - e) onehot + e / C, which keeps the network from becoming
+    too sure of a few training images.
 
     scores : array (C, B); labels : integers (B,)
     n_images : n, by default B; the size of the whole batch when these images are a part of it, so
         that the parts' losses and gradients add up to those of the batch
+    label_smoothing : e, from 0 to below 1
 
     >>> loss, grad = negative_log_likelihood(np.zeros((2, 1)), np.array([0]))
     >>> float(loss.round(6)), grad.ravel()
@@ -35,8 +42,10 @@ def negative_log_likelihood(scores: np.ndarray, labels: np.ndarray, n_images: in
     images = np.arange(n_batch)
     shifted = scores - scores.max(axis=0)
     log_sum = np.log(np.exp(shifted).sum(axis=0))
-    loss = (log_sum - shifted[labels, images]).sum() / n_images
-    grad = np.exp(shifted - log_sum)
-    grad[labels, images] -= 1
+    on_label, on_each = 1 - label_smoothing, label_smoothing / n_classes  # q = on_label * onehot + on_each
+    log_likelihood = on_label * shifted[labels, images] + on_each * shifted.sum(axis=0) - log_sum
+    loss = -log_likelihood.sum() / n_images
+    grad = np.exp(shifted - log_sum) - scores.dtype.type(on_each)
+    grad[labels, images] -= on_label
     grad /= n_images
     return loss, grad

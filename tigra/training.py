@@ -29,7 +29,7 @@ class Epoch:
 
     loss, accuracy : means over the epoch's batches, each before the step it led to
     valid_loss, valid_accuracy : on the validation images, after the epoch
-    best : whether this is the best epoch so far, by valid_accuracy and then valid_loss
+    best : whether this is the best epoch so far, the one with the lowest valid_loss
     """
 
     number: int
@@ -46,6 +46,7 @@ class FitOptions:
 
     learning_rate, schedule : peak of Adam's step size, and its course (`tigra.optim.learning_rate`)
     weight_decay : pull of the weights of Dense layers towards 0 (`tigra.optim.Adam`)
+    label_smoothing : share of each label given to all classes alike (`tigra.loss`), training images only
     patience : stop after so many epochs without a better one; 0 never stops early
     """
 
@@ -54,6 +55,7 @@ class FitOptions:
     learning_rate: float = 0.01
     schedule: str = "one-cycle"
     weight_decay: float = 0.0
+    label_smoothing: float = 0.0
     patience: int = 0
     seed: int = 0
 
@@ -66,6 +68,8 @@ class FitOptions:
             raise UsageError(f"learning_rate must be a positive number, got {self.learning_rate!r}.")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
             raise UsageError(f"weight_decay must be a number >= 0, got {self.weight_decay!r}.")
+        if not 0 <= self.label_smoothing < 1:
+            raise UsageError(f"label_smoothing must be from 0 to below 1, got {self.label_smoothing!r}.")
         if self.schedule not in SCHEDULES:
             raise UsageError(f"schedule must be one of {', '.join(SCHEDULES)}, got {self.schedule!r}.")
 
@@ -76,10 +80,11 @@ def fit(network: Network, splits: Splits, threads: int = 1, **options) -> Iterat
     splits : anything with .train and .valid, pairs of images (n, H, W) and labels (n,)
     threads : worker threads; the result does not depend on them
     options : fields of FitOptions: epochs, batch_size, learning_rate, schedule, weight_decay,
-        patience, seed
+        label_smoothing, patience, seed
 
-    The best epoch is the one with the highest validation accuracy (then the lowest validation
-    loss); test images play no part. A loop that breaks off early keeps the best so far.
+    The best epoch is the one with the lowest validation loss, which says more than the accuracy
+    when validation images are few; test images play no part. A loop that breaks off early keeps
+    the best so far.
     """
     yield from Training(network, splits, FitOptions(**options), threads).run()
 
@@ -181,7 +186,7 @@ class Training:
         def work(replica, part):
             rows = batch[part]
             scores = replica.forward(replica.signal(prepared[rows]))
-            loss, grad = negative_log_likelihood(scores, labels[rows], n_images=len(batch))
+            loss, grad = negative_log_likelihood(scores, labels[rows], len(batch), self.options.label_smoothing)
             replica.backward(grad)
             return float(loss), int((scores.argmax(axis=0) == labels[rows]).sum())
 
@@ -196,9 +201,7 @@ class Training:
     def _close_epoch(self, workers) -> None:
         """Validate, write the record, keep the parameters if they are the best so far."""
         valid_loss, valid_accuracy = self._validate(workers)
-        last = self.best_epoch
-        score = valid_accuracy, -valid_loss
-        is_best = last is None or score > (last.valid_accuracy, -last.valid_loss)
+        is_best = self.best_epoch is None or valid_loss < self.best_epoch.valid_loss
         n_images = len(self.train[1])
         self.history.append(
             Epoch(
