@@ -23,7 +23,7 @@ from tigra.training import FitOptions, Training, accuracy
 SAVE_EVERY = 10  # seconds between saves while training, so that a power cut costs little
 FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay", "label_smoothing"
 NETWORK_OPTIONS = (
-    "architecture", "smoothing", "neighbours", "diagonal_weight", "boundary", "active", "mixing", "init",
+    "architecture", "smoothing", "margin", "neighbours", "diagonal_weight", "boundary", "active", "mixing", "init",
 )  # fmt: skip
 FROM_RECIPE = "the data set's"
 
@@ -50,6 +50,7 @@ def recipe_option(name, kind, text):
 )
 @recipe_option("--patience", click.IntRange(min=0), "Stop after so many epochs without a better one; 0: never.")
 @recipe_option("--smoothing", click.FloatRange(min=0), "Gaussian blur of the images, in pixels.")
+@recipe_option("--margin", click.IntRange(min=0), "Frame of zeros around the images, in pixels.")
 @recipe_option("--neighbours", click.Choice(["4", "8"]), "Edges of an inner pixel.")
 @recipe_option("--diagonal-weight", click.FloatRange(min=0, min_open=True), "Weight of diagonal edges.")
 @recipe_option("--boundary", click.Choice(["padded", "free"]), "Pixels at the border.")

@@ -87,7 +87,7 @@ def test_the_same_seed_gives_the_same_file_for_any_threads(here):
 
 def test_settings_reach_the_network(here):
     settings = {
-        "--smoothing": "0.5", "--neighbours": "4", "--diagonal-weight": "0.5", "--boundary": "free",
+        "--smoothing": "0.5", "--margin": "1", "--neighbours": "4", "--diagonal-weight": "0.5", "--boundary": "free",
         "--active": "union", "--mixing": "full", "--init": "paper",
     }  # fmt: skip
     run("train", "mnist-012", *QUICK, "--out", "other.npz", *(word for pair in settings.items() for word in pair))
@@ -265,7 +265,7 @@ def test_resuming_from_a_file_that_does_not_say_how_is_refused(tmp_path, here, s
         (["train", "mnist-99"], 2, "There is no data set 'mnist-99'; choose one of mnist-012."),
         (["train"], 2, "Name a DATASET"),
         (["train", "mnist-012", "--architecture", "SC[3"], 2, "position 5: expected ',' and SC's degree"),
-        (["train", "mnist-012", "--architecture", "DP[785]-S[1]"], 2, "use at most 784"),
+        (["train", "mnist-012", "--architecture", "DP[785]-S[1]", "--margin", "0"], 2, "use at most 784"),
         (["train", "mnist-012", "--architecture", "SC[3, 3]"], 2, "add a statistics layer"),
         (["train", "mnist-012", "--epochs", "0"], 2, "0 is not in the range x>=1"),
         (["train", "mnist-012", "--epochs", "many"], 2, "'many' is not a valid integer range"),

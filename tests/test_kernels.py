@@ -26,10 +26,10 @@ def every_kernel():
 
 
 def test_every_kernel_is_tested_here():
-    """`laplacian_step` covers the two steps; stencil_step covers _neighbour_sums."""
+    """`laplacian_step` covers the two steps; stencil_step covers what it calls."""
     text = Path(__file__).read_text(encoding="utf-8")
     missing = {name for name in every_kernel() if f"kernels.{name}" not in text}
-    assert missing <= {"_neighbour_sums"}
+    assert missing <= {"_neighbour_sums", "_load_row"}
 
 
 @BOTH

@@ -79,6 +79,14 @@ def test_a_copy_with_other_parameters_leaves_the_network_alone(network, images):
     np.testing.assert_array_equal(network.scores(images), before)
 
 
+def test_a_margin_is_the_image_in_a_frame_of_zeros(images):
+    options = {"n_classes": 3, "smoothing": 0.7, "seed": 4}
+    framed = tigra.build_network("SC[2, 2]-DP[40]-S[2]-FC[4]", (5, 6), margin=2, **options)
+    larger = tigra.build_network("SC[2, 2]-DP[40]-S[2]-FC[4]", (9, 10), **options)
+    padded = np.pad(images, ((0, 0), (2, 2), (2, 2)))
+    np.testing.assert_array_equal(framed.scores(images), larger.scores(padded))
+
+
 def test_without_statistics_there_are_no_features(network, images):
     bare = tigra.Network(
         [tigra.Dense(np.zeros((3, 2), np.float32), np.zeros(3, np.float32))], network.graph, network.options

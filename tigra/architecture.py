@@ -48,7 +48,7 @@ class DynamicPoolKind(LayerKind):
         if item.numbers[0] > site.n_nodes:
             raise ArchitectureError(
                 f"{item} at position {item.position} keeps more nodes than the graph has:"
-                f" use at most {site.n_nodes}, the number of pixels."
+                f" use at most {site.n_nodes}, the number of pixels (with the margin)."
             )
 
     def build(self, numbers, site):
@@ -116,6 +116,8 @@ def _walk(items: list[Item], site: Site, n_classes: int):
 def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str = "vector") -> int:
     """How many numbers the network learns, found without building it.
 
+    image_shape : (height, width) of the grid, that is, of the image with its margin
+
     >>> count_parameters("S[0]-FC[2]", image_shape=(2, 2), n_classes=3)  # (2+1) * 2 + (2+1) * 3
     15
     """
@@ -138,6 +140,7 @@ def build_network(
     mixing: str = "vector",
     init: str = "default",
     smoothing: float = 0.0,
+    margin: int = 0,
     standardise: bool = True,
 ) -> Network:
     """A network with start values drawn from `seed`.
@@ -149,6 +152,8 @@ def build_network(
     active, mixing : which sets limit a filter, and how maps are mixed, see `SpectralConv`
     init : start values of the FC layers, "default" or "paper", see `Dense.init`
     smoothing : standard deviation in pixels of a Gaussian blur of the input
+    margin : width in pixels of a frame of zeros around the image, so that what lies near its border is
+        filtered like the rest (the paper's remedy for border artefacts, section 6.4)
     standardise : bring the statistics to mean 0 and deviation 1 (set when training starts)
 
     >>> network = build_network("SC[2, 1]-DP[3]-S[1]-FC[4]", image_shape=(2, 2), n_classes=2)
@@ -158,8 +163,9 @@ def build_network(
     options = dict(locals())
     _check_options(options)
     items = parse_architecture(architecture)
-    count_parameters(architecture, image_shape, n_classes, mixing)  # complains before anything large is built
-    graph = grid_graph(image_shape, neighbours, diagonal_weight, boundary)
+    grid_shape = tuple(size + 2 * margin for size in image_shape)
+    count_parameters(architecture, grid_shape, n_classes, mixing)  # complains before anything large is built
+    graph = grid_graph(grid_shape, neighbours, diagonal_weight, boundary)
     site = Site(graph.n_nodes, "maps", 1, mixing, active, init, standardise, dtype, graph, np.random.default_rng(seed))
     layers = []
     for kind, item in _walk(items, site, n_classes):
@@ -172,7 +178,11 @@ def build_network(
 def _check_options(options: dict) -> None:
     """Complain about what neither the grid nor the layers would complain about in time."""
     check_shape(options["image_shape"])
-    whole = {"n_classes": ("A classifier needs at least 2 classes", 2), "seed": ("seed must be a whole number >= 0", 0)}
+    whole = {
+        "n_classes": ("A classifier needs at least 2 classes", 2),
+        "seed": ("seed must be a whole number >= 0", 0),
+        "margin": ("margin must be a whole number of pixels >= 0", 0),
+    }
     for name, (demand, smallest) in whole.items():
         value = options[name]
         if not isinstance(value, (int, np.integer)) or value < smallest:
@@ -181,5 +191,7 @@ def _check_options(options: dict) -> None:
     if str(options["dtype"]) not in ("float32", "float64"):
         raise UsageError(f"dtype must be 'float32' or 'float64', got {options['dtype']!r}.")
     largest = max(options["image_shape"])
+    if options["margin"] > 10 * largest:
+        raise UsageError(f"margin must be at most ten times the image's {largest} pixels, got {options['margin']}.")
     if not 0 <= options["smoothing"] <= largest:
         raise UsageError(f"smoothing must be from 0 to the image's {largest} pixels, got {options['smoothing']!r}.")

@@ -30,19 +30,28 @@ def stencil_step(x, y, straight, diagonal, times_x, times_y, rows, sums, out):
     n_maps, height, length = x.shape
     n_batch = (rows.shape[1] - length) // 2
     for k in range(n_maps):
-        rows[2, :] = 0
-        rows[0, n_batch : n_batch + length] = x[k, 0]
+        _load_row(x[k], -1, rows[2, n_batch : n_batch + length])
+        _load_row(x[k], 0, rows[0, n_batch : n_batch + length])
         for i in range(height):
             above, here, below = rows[(i + 2) % 3], rows[i % 3], rows[(i + 1) % 3]
-            if i + 1 < height:
-                below[n_batch : n_batch + length] = x[k, i + 1]
-            else:
-                below[:] = 0
+            _load_row(x[k], i + 1, below[n_batch : n_batch + length])
             _neighbour_sums(above, here, below, n_batch, sums[0], sums[1])
             node, add, to = here[n_batch : n_batch + length], y[k, i], out[k, i]
             s, d = sums[0], sums[1]
             for q in range(length):
                 to[q] = times_x * node[q] + straight * s[q] + diagonal * d[q] + times_y * add[q]
+
+
+@kernel
+def _load_row(x, i, row):
+    """Fill row with row i of a grid x, or with zeros outside of it (a loop: faster than row[:] = x[i] in numba)."""
+    if 0 <= i < len(x):
+        source = x[i]
+        for q in range(row.size):
+            row[q] = source[q]
+    else:
+        for q in range(row.size):
+            row[q] = 0
 
 
 @kernel

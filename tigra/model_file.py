@@ -182,10 +182,13 @@ def _network(meta: dict, file_size: int) -> Network:
     options, names = meta["options"], meta["class_names"]
     if set(options) != set(inspect.signature(build_network).parameters):
         raise ModelFileError("its options are not those of build_network")
-    height, width = options["image_shape"]
-    if not (type(height) is type(width) is int and height * width <= LARGEST_IMAGE):
+    (height, width), margin = options["image_shape"], options["margin"]
+    if not all(type(size) is int for size in (height, width, margin)) or min(height, width) < 1 or margin < 0:
         raise ModelFileError("its image shape is not possible")
-    n_parameters = count_parameters(options["architecture"], (height, width), options["n_classes"], options["mixing"])
+    grid_shape = height + 2 * margin, width + 2 * margin
+    if grid_shape[0] * grid_shape[1] > LARGEST_IMAGE:
+        raise ModelFileError("its image shape is not possible")
+    n_parameters = count_parameters(options["architecture"], grid_shape, options["n_classes"], options["mixing"])
     if n_parameters * np.dtype(options["dtype"]).itemsize > file_size:
         raise ModelFileError("it is smaller than the network it describes")
     network = build_network(**options)

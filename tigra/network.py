@@ -81,8 +81,9 @@ class Network:
     # --- signals in, scores out ---------------------------------------------------------------
 
     def prepare(self, images) -> np.ndarray:
-        """Check images (n, height, width), smooth them, and lay them out as (n, N) of the dtype."""
-        images = self._checked(images)
+        """Check images (n, height, width), frame and smooth them, and lay them out as (n, N) of the dtype."""
+        margin = self.options["margin"]
+        images = np.pad(self._checked(images), ((0, 0), (margin, margin), (margin, margin)))
         smoothed = smooth(images, self.options["smoothing"])
         return smoothed.reshape(len(images), -1).astype(self.dtype)
 
