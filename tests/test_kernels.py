@@ -7,7 +7,6 @@ import pytest
 
 from tigra import kernels
 from tigra.graph import Graph, grid_graph
-from tigra.polynomials import laplacian_step
 
 BOTH = pytest.mark.parametrize("form", ["compiled", "interpreted"])
 DTYPES = pytest.mark.parametrize("dtype, rtol", [(np.float64, 1e-12), (np.float32, 1e-5)])  # float32: 1e-7 an operation
@@ -26,16 +25,16 @@ def every_kernel():
 
 
 def test_every_kernel_is_tested_here():
-    """`laplacian_step` covers the two steps; stencil_step covers what it calls."""
+    """stencil_step covers what it calls."""
     text = Path(__file__).read_text(encoding="utf-8")
     missing = {name for name in every_kernel() if f"kernels.{name}" not in text}
-    assert missing <= {"_neighbour_sums", "_load_row"}
+    assert missing <= {"_load_row"}
 
 
 @BOTH
 @DTYPES
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (3, 4)])
-def test_stencil_step_is_the_dense_product(form, dtype, rtol, shape, rng, monkeypatch):
+def test_stencil_step_is_the_dense_product(form, dtype, rtol, shape, rng):
     height, width = shape
     n_batch = 3
     straight, diagonal, times_x, times_y = 0.3, -0.2, 1.5, -0.5
@@ -44,12 +43,8 @@ def test_stencil_step_is_the_dense_product(form, dtype, rtol, shape, rng, monkey
     corners = grid_graph(shape, neighbours=8).adjacency.toarray() - neighbours
     expected = times_x * x + straight * neighbours @ x + diagonal * corners @ x + times_y * y
     out = blank(2, height * width, n_batch, dtype=dtype)
-    rows, sums = np.zeros((3, (width + 2) * n_batch), dtype), blank(2, width * n_batch, dtype=dtype)
-    by_rows = 2, height, width * n_batch
     weights = (dtype(value) for value in (straight, diagonal, times_x, times_y))
-    form_of(kernels.stencil_step, form)(
-        x.reshape(by_rows), y.reshape(by_rows), *weights, rows, sums, out.reshape(by_rows)
-    )
+    form_of(kernels.stencil_step, form)(height, x, y, *weights, out)
     np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
 
 
@@ -64,13 +59,6 @@ def test_csr_step_is_the_dense_product(form, dtype, rtol, rng):
     out = blank(3, 7, 2, dtype=dtype)
     form_of(kernels.csr_step, form)(*graph.csr_arrays(dtype), x, y, dtype(1.5), dtype(0.5), dtype(-2), out)
     np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
-
-
-@pytest.mark.parametrize("graph", [grid_graph((3, 4)), grid_graph((3, 4), boundary="free"), Graph(np.eye(12)[::-1])])
-def test_a_step_may_write_over_y(graph, rng):
-    x, y = rng.standard_normal((2, 2, 12, 3))
-    expected = laplacian_step(graph, x, y, 2.0, -1.0, 3.0, out=np.empty_like(x))
-    np.testing.assert_array_equal(laplacian_step(graph, x, y, 2.0, -1.0, 3.0, out=y), expected)
 
 
 @BOTH

@@ -1,7 +1,7 @@
 """Every compiled loop of the package; the only module that imports numba.
 
-Kernels take plain arrays, fill `out`, allocate nothing and check nothing: their callers own
-shapes and dtypes. Kernels call only kernels of this file, because numba's on-disk cache does
+Kernels take plain arrays, fill `out`, allocate no more than a few rows of scratch and check nothing:
+their callers own shapes and dtypes. Kernels call only kernels of this file, because numba's on-disk cache does
 not notice edits in other files. They release the GIL, so that worker threads run in parallel.
 
 The first three decide which nodes are active further on, and they make that decision free of
@@ -19,27 +19,35 @@ kernel = njit(cache=True, nogil=True)
 
 
 @kernel
-def stencil_step(x, y, straight, diagonal, times_x, times_y, rows, sums, out):
-    """Fill out with times_x * x + straight * S x + diagonal * D x + times_y * y on a grid.
+def stencil_step(height, x, y, straight, diagonal, times_x, times_y, out):
+    """Fill out with times_x * x + straight * S x + diagonal * D x + times_y * y on a grid of `height` rows.
 
     S x adds the four straight neighbours of each node, D x the four diagonal ones, zeros outside.
 
-    x, y, out : (K, H, W * B), a grid row of B images is one contiguous run; out may be y
-    rows : (3, (W + 2) * B), zero in its first and last B entries; sums : (2, W * B); scratch
+    x, y, out : (K, N, B), contiguous. With the batch last a grid row of B images is one
+    run of W * B numbers, and the neighbours to the left and right are the same run shifted by B. Three
+    rows at a time are copied between B zeros at either end, so that no node needs a test for the border.
     """
-    n_maps, height, length = x.shape
-    n_batch = (rows.shape[1] - length) // 2
+    n_maps, n_nodes, n_batch = x.shape
+    length = n_nodes // height * n_batch
+    end = n_batch + length
+    framed = np.zeros((3, end + n_batch), x.dtype)
     for k in range(n_maps):
-        _load_row(x[k], -1, rows[2, n_batch : n_batch + length])
-        _load_row(x[k], 0, rows[0, n_batch : n_batch + length])
+        source, addend = x[k].reshape(height, length), y[k].reshape(height, length)
+        target = out[k].reshape(height, length)
+        _load_row(source, -1, framed[2, n_batch:end])
+        _load_row(source, 0, framed[0, n_batch:end])
         for i in range(height):
-            above, here, below = rows[(i + 2) % 3], rows[i % 3], rows[(i + 1) % 3]
-            _load_row(x[k], i + 1, below[n_batch : n_batch + length])
-            _neighbour_sums(above, here, below, n_batch, sums[0], sums[1])
-            node, add, to = here[n_batch : n_batch + length], y[k, i], out[k, i]
-            s, d = sums[0], sums[1]
+            above, here, below = framed[(i + 2) % 3], framed[i % 3], framed[(i + 1) % 3]
+            _load_row(source, i + 1, below[n_batch:end])
+            up_left, up, up_right = above[:length], above[n_batch:end], above[2 * n_batch :]
+            left, node, right = here[:length], here[n_batch:end], here[2 * n_batch :]
+            down_left, down, down_right = below[:length], below[n_batch:end], below[2 * n_batch :]
+            add, to = addend[i], target[i]
             for q in range(length):
-                to[q] = times_x * node[q] + straight * s[q] + diagonal * d[q] + times_y * add[q]
+                s = (up[q] + down[q]) + (left[q] + right[q])
+                d = (up_left[q] + down_right[q]) + (up_right[q] + down_left[q])
+                to[q] = times_x * node[q] + straight * s + diagonal * d + times_y * add[q]
 
 
 @kernel
@@ -55,24 +63,10 @@ def _load_row(x, i, row):
 
 
 @kernel
-def _neighbour_sums(above, here, below, n_batch, straight, diagonal):
-    """Sums over the straight and the diagonal neighbours of one grid row, as pairs of opposites."""
-    length = straight.size
-    up, down = above[n_batch : n_batch + length], below[n_batch : n_batch + length]
-    left, right = here[:length], here[2 * n_batch :]
-    for q in range(length):
-        straight[q] = (up[q] + down[q]) + (left[q] + right[q])
-    up_left, up_right = above[:length], above[2 * n_batch :]
-    down_left, down_right = below[:length], below[2 * n_batch :]
-    for q in range(length):
-        diagonal[q] = (up_left[q] + down_right[q]) + (up_right[q] + down_left[q])
-
-
-@kernel
 def csr_step(indptr, indices, data, x, y, times_lx, times_x, times_y, out):
     """Fill out with times_lx * L x + times_x * x + times_y * y, L given as CSR arrays.
 
-    x, y, out : (K, N, B); out may be y. One edge weight meets B contiguous values.
+    x, y, out : (K, N, B). One edge weight meets B contiguous values.
     """
     n_maps, n_nodes, n_batch = x.shape
     for k in range(n_maps):

@@ -14,30 +14,23 @@ from tigra.kernels import csr_step, stencil_step
 
 
 def laplacian_step(graph: Graph, x, y, times_lx, times_x, times_y, out) -> np.ndarray:
-    """Fill and return out = times_lx * L x + times_x * x + times_y * y; out may be y, not x.
+    """Fill and return out = times_lx * L x + times_x * x + times_y * y.
 
-    out must be C-contiguous, as new arrays are; x and y are used as they come.
+    out must be C-contiguous, and an array of its own: a loop over arrays that overlap is not vectorised.
     """
     number = x.dtype.type  # a float64 scalar would turn float32 arithmetic into float64
     if graph.stencil is None:
         csr_step(*graph.csr_arrays(x.dtype), x, y, number(times_lx), number(times_x), number(times_y), out)
         return out
-    (height, width), straight, diagonal, scale = graph.stencil
-    n_maps, _, n_batch = x.shape
-    rows = np.zeros((3, (width + 2) * n_batch), x.dtype)
-    sums = np.empty((2, width * n_batch), x.dtype)
-
-    def by_rows(array):
-        return array.reshape(n_maps, height, width * n_batch)
-
+    (height, _), straight, diagonal, scale = graph.stencil
+    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
     if scale is None:  # L x = x - straight * S x - diagonal * D x
         weights = -times_lx * straight, -times_lx * diagonal, times_lx + times_x, times_y
-        stencil_step(by_rows(x), by_rows(y), *map(number, weights), rows, sums, by_rows(out))
+        stencil_step(height, x, y, *map(number, weights), out)
         return out
     scale = graph.scale_column(x.dtype)  # L x = x - scale * (straight * S + diagonal * D)(scale * x)
     scaled, neighbours = scale * x, np.empty(x.shape, x.dtype)
-    weights = straight, diagonal, 0.0, 0.0
-    stencil_step(by_rows(scaled), by_rows(scaled), *map(number, weights), rows, sums, by_rows(neighbours))
+    stencil_step(height, scaled, scaled, number(straight), number(diagonal), number(0), number(0), neighbours)
     np.multiply(y, number(times_y), out=out)
     out += number(times_lx + times_x) * x
     out -= number(times_lx) * (scale * neighbours)
@@ -73,7 +66,7 @@ def laplacian_powers_adjoint(graph: Graph, terms: np.ndarray) -> np.ndarray:
 def chebyshev(graph: Graph, x: np.ndarray, max_order: int):
     """Yield t_k = T_k(L - I) x for k = 0..max_order, Eq. (14): t_k = 2 (L - I) t_{k-1} - t_{k-2}.
 
-    Only three signals exist at any time: use or copy t_k before asking for t_{k+1}.
+    Only three signals exist at any time, and take turns: use or copy t_k before asking for t_{k+1}.
 
     >>> from tigra.graph import grid_graph
     >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
@@ -87,11 +80,11 @@ def chebyshev(graph: Graph, x: np.ndarray, max_order: int):
     yield previous
     if max_order == 0:
         return
-    current = laplacian_step(graph, x, x, 1, -1, 0, out=np.empty(x.shape, x.dtype))  # t_1 = (L - I) x
-    yield current
+    current, spare = np.empty((2, *x.shape), x.dtype)
+    yield laplacian_step(graph, x, x, 1, -1, 0, out=current)  # t_1 = (L - I) x
     for _ in range(2, max_order + 1):
-        laplacian_step(graph, current, previous, 2, -2, -1, out=previous)  # Eq. (14)
-        previous, current = current, previous
+        laplacian_step(graph, current, previous, 2, -2, -1, out=spare)  # Eq. (14)
+        previous, current, spare = current, spare, previous
         yield current
 
 
@@ -102,11 +95,12 @@ def chebyshev_adjoint(graph: Graph, terms) -> np.ndarray:
     """
     if len(terms) == 1:
         return terms[0].copy()
-    later, after = terms[-1].copy(), np.zeros(terms[-1].shape, terms[-1].dtype)  # b_{k+1}, b_{k+2}
+    later = terms[-1].copy()  # b_{k+1}
+    after, spare = np.zeros((2, *later.shape), later.dtype)  # b_{k+2}, and room for b_k
     for term in terms[-2:0:-1]:
-        laplacian_step(graph, later, after, 2, -2, -1, out=after)
-        after += term
-        later, after = after, later
-    laplacian_step(graph, later, after, 1, -1, -1, out=after)
-    after += terms[0]
-    return after
+        laplacian_step(graph, later, after, 2, -2, -1, out=spare)
+        spare += term
+        later, after, spare = spare, later, after
+    laplacian_step(graph, later, after, 1, -1, -1, out=spare)
+    spare += terms[0]
+    return spare
