@@ -13,12 +13,13 @@ from tigra_cli.output import Progress, duration, percent, print_json, table
 
 from tigra.architecture import build_network
 from tigra.datasets import load_dataset
-from tigra.errors import ModelFileError, UsageError
+from tigra.errors import ModelFileError
 from tigra.layers.dense import START_VALUES
 from tigra.model_file import check_writable, load_model, save
 from tigra.optim import SCHEDULES
 from tigra.recipes import RECIPES
-from tigra.training import FitOptions, Training, accuracy
+from tigra.settings import FitOptions
+from tigra.training import Training, accuracy
 
 SAVE_EVERY = 10  # seconds between saves while training, so that a power cut costs little
 FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay", "label_smoothing"
@@ -133,7 +134,7 @@ def _resumed(ctx, path, dataset, threads):
         splits = load_dataset(model.training["dataset"], **model.training["dataset_options"])
         training = Training(model.network, splits, FitOptions(**numbers["options"]), threads)
         training.restore(arrays, numbers)
-    except (KeyError, TypeError, UsageError) as error:
+    except Exception as error:  # the file's numbers may be of any kind
         raise ModelFileError(f"{path} does not say how to go on ({error}); start a new run.") from error
     return training, splits
 

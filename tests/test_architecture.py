@@ -39,7 +39,7 @@ def test_spaces_are_optional():
         ("DP[0]", 4, "a whole number of at least 1", "'0'"),
         ("DP[-3]", 4, "a whole number of at least 1", "'-'"),
         ("DP[1.5]", 5, r"'\]'", "'.'"),
-        ("S[99999999999]", 3, "a whole number", "'9'"),
+        ("S[99999999999]", 12, "at most nine digits", "'9'"),
         ("S[10] FC[5]", 7, "'-'", "'F'"),
     ],
 )
@@ -56,6 +56,7 @@ def test_malformed_texts_are_refused_with_position_and_expectation(text, positio
         ("SC[2, 1]-DP[3]", "ends in maps"),
         ("DP[10]-S[1]", r"DP\[10\] at position 1 keeps more nodes.*at most 9"),
         ("S[1]-FC[99999999]", "parameters"),
+        ("SC[3, 13]-S[1]", r"SC\[3, 13\] at position 1 has too high a degree: use at most 12"),
         ("S[999999999]", "parameters"),
     ],
 )
@@ -131,6 +132,10 @@ def test_a_new_kind_of_layer_is_registered_without_touching_the_parser():
         ({"smoothing": -1.0}, "smoothing"),
         ({"smoothing": float("nan")}, "smoothing"),
         ({"smoothing": 1e9}, "smoothing"),
+        ({"smoothing": "a"}, "smoothing"),
+        ({"diagonal_weight": None}, "diagonal_weight"),
+        ({"standardise": "no"}, "standardise"),
+        ({"image_shape": ((1, 2), 3)}, "height, width"),
         ({"margin": -1}, "margin"),
         ({"margin": 1.5}, "margin"),
         ({"margin": 10**6}, "margin"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tigra
+from tigra.transforms import random_rotations
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -45,6 +46,15 @@ def test_fresh_tests_differ_and_come_again(mnist_012):
     first, again, other = (mnist_012.fresh_test([0, run]) for run in (1, 1, 2))
     np.testing.assert_array_equal(first.images, again.images)
     assert np.abs(first.images - other.images).max() > 0.5
+
+
+def test_angles_cover_the_whole_circle(monkeypatch):
+    """Each test digit has an angle of its own in [0, 360)."""
+    angles = []
+    monkeypatch.setattr("tigra.transforms.rotate", lambda images, degrees, interpolation: angles.extend(degrees))
+    random_rotations(np.zeros((1000, 3, 3)), np.random.default_rng(0))
+    counts, _ = np.histogram(angles, bins=8, range=(0, 360))
+    assert len(set(angles)) == 1000 == counts.sum() and counts.min() > 80
 
 
 def test_interpolation_is_a_parameter_and_part_of_the_protocol():

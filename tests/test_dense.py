@@ -78,6 +78,11 @@ def test_huge_scores_give_finite_results():
     assert np.isfinite(loss) and np.isfinite(grad).all() and np.isfinite(softmax(scores)).all()
 
 
+def test_without_smoothing_scores_near_the_largest_float_do_no_harm():
+    loss, grad = negative_log_likelihood(np.array([[2e38], [-1e38]], np.float32), np.array([0]))
+    assert loss == 0 and np.isfinite(grad).all()
+
+
 def test_one_label_for_each_image():
     with pytest.raises(ShapeError, match="each of the 2 images"):
         negative_log_likelihood(np.zeros((3, 2)), np.array([0]))

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import tigra
 import tigra_cli
+
+import tigra
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -64,6 +64,14 @@ def test_sets_are_nested_from_pooling_to_pooling(rng):
         signal = GraphSignal(rng.permuted(z, axis=1) * omega, pooled.active)
 
 
+def test_a_pooling_chooses_from_the_union_of_the_sets_before_it(rng):
+    """Eq. (13): Omega, not each map's own set, limits the next pooling."""
+    z = np.array([[[1.0], [2.0], [9.0]], [[7.0], [1.0], [1.0]]])
+    sets = np.array([[[True], [False], [False]], [[False], [True], [False]]])
+    pooled = DynamicPool(1).forward(GraphSignal(z, sets))
+    np.testing.assert_array_equal(pooled.active[:, :, 0], [[False, True, False], [True, False, False]])
+
+
 def test_kept_nodes_keep_their_value_and_the_rest_becomes_zero(rng):
     z = rng.standard_normal((2, 10, 3))
     pooled = DynamicPool(4).forward(GraphSignal(z, np.ones((1, 10, 3), bool)))
@@ -71,12 +79,13 @@ def test_kept_nodes_keep_their_value_and_the_rest_becomes_zero(rng):
     assert np.all(pooled.active.sum(axis=1) == 4)
 
 
-@pytest.mark.parametrize("n_active", [0, -3])
+@pytest.mark.parametrize("n_active", [0, -3, 2.5, "2"])
 def test_at_least_one_node_must_be_kept(n_active):
     with pytest.raises(UsageError, match="at least one"):
         DynamicPool(n_active)
 
 
 def test_sets_of_another_shape_are_refused():
-    with pytest.raises(ShapeError, match="active sets"):
-        DynamicPool(2).forward(GraphSignal(np.zeros((2, 5, 3)), np.ones((1, 4, 3), bool)))
+    for shape in ((1, 4, 3), (1, 5, 1), (3, 5, 3), (5, 3)):
+        with pytest.raises(ShapeError, match="active sets"):
+            DynamicPool(2).forward(GraphSignal(np.zeros((2, 5, 3)), np.ones(shape, bool)))

@@ -93,6 +93,7 @@ def test_any_symmetric_matrix_will_do(kind):
         ([[0, 1, 0], [1, 0, 0]], "square"),
         (np.zeros((0, 0)), "not empty"),
         ("abc", "adjacency"),
+        ([[0, 1j], [1j, 0]], "complex"),
     ],
 )
 def test_what_is_not_an_undirected_graph_is_refused(adjacency, message):
@@ -122,6 +123,21 @@ def test_degrees_below_the_edge_weights_are_refused(degrees, message):
 def test_impossible_grids_are_refused(arguments, message):
     with pytest.raises(UsageError, match=message):
         grid_graph(**{"shape": (3, 3)} | arguments)
+
+
+@pytest.mark.parametrize("weight", [1e-200, 1e200])
+def test_the_laplacian_does_not_depend_on_the_unit_of_the_weights(weight):
+    np.testing.assert_allclose(Graph([[0, weight], [weight, 0]]).laplacian.toarray(), [[1, -1], [-1, 1]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_degrees_of_a_free_grid_are_the_sums_of_its_weights(shape):
+    graph = grid_graph(shape, diagonal_weight=0.3, boundary="free")
+    np.testing.assert_allclose(graph.degrees, graph.adjacency.sum(axis=1), rtol=1e-12)
+
+
+def test_a_huge_grid_costs_nothing_until_its_matrix_is_asked_for():
+    assert "adjacency" not in vars(grid_graph((2048, 2048)))
 
 
 def test_graph_is_public():

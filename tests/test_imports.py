@@ -11,7 +11,7 @@ PACKAGE = Path(tigra.__file__).parent
 READING_ORDER = """
     version errors transforms datasets images graph kernels polynomials
     layers.base layers.spectral_conv layers.dynamic_pool layers.statistics layers.dense layers
-    loss workers network notation architecture recipes optim training model_file gradcheck
+    loss workers network notation architecture recipes optim settings training model_file gradcheck
 """.split()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tigra.layers
-from tigra import GraphSignal, TigraError
+from tigra import GraphSignal, ShapeError, TigraError
 from tigra.gradcheck import LAYER_CASES, values_of
 from tigra.layers import Layer
 
@@ -39,6 +39,23 @@ def test_shapes_and_dtypes(name, dtype):
     assert layer.grads.keys() == layer.params.keys()
     for key, array in layer.params.items():
         assert layer.grads[key].shape == array.shape and layer.grads[key].dtype == dtype
+
+
+@EACH
+def test_whole_numbers_are_refused(name):
+    """They would be cut off silently, in values and in gradients."""
+    layer, x = case(name)
+    for key in layer.params:
+        with pytest.raises(ShapeError, match=f"{key} as an array of float32 or float64"):
+            Layer.__init__(layer, **layer.params | {key: np.ones(3, int)})
+    layer, x = case(name)
+    if isinstance(x, GraphSignal):
+        with pytest.raises(ShapeError, match="expects real maps"):
+            layer.forward(GraphSignal(x.values.astype(int), x.active))
+        with pytest.raises(ShapeError, match="expects a GraphSignal"):
+            layer.forward(x.values)
+        with pytest.raises(ShapeError, match="active sets"):
+            layer.forward(GraphSignal(x.values, x.active[:, :-1]))
 
 
 @EACH

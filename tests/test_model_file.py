@@ -52,6 +52,29 @@ def test_a_network_comes_back_bit_for_bit(tmp_path, small_network, small_splits,
     assert again.scores(images).tobytes() == network.scores(images).tobytes()
 
 
+def test_options_given_as_numpy_numbers_are_saved(tmp_path, small_network):
+    options = {"dtype": np.dtype("float64"), "diagonal_weight": np.float32(0.25), "neighbours": np.int64(8)}
+    options |= {"smoothing": np.float32(1), "standardise": np.bool_(True), "seed": np.int64(3)}
+    network = tigra.build_network("S[1]-FC[2]", np.array([3, 4]), np.int64(2), **options)
+    tigra.save(network, tmp_path / "model.npz")
+    assert tigra.load(tmp_path / "model.npz").options == network.options
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path, network):
+    for names in ([0, 1, 2], ["a", "b"], ["a", "b", "\x1b[31m"], ("a", "b", "c")):
+        network.class_names = names
+        with pytest.raises(ModelFileError, match="printable texts"):
+            tigra.save(network, tmp_path / "model.npz")
+    network.class_names = ["a", "b", "c"]
+    with pytest.raises(ModelFileError, match="not finite"):
+        tigra.save(network.with_parameters(np.full(network.n_parameters, np.nan)), tmp_path / "model.npz")
+    with pytest.raises(ModelFileError, match="build_network"):
+        tigra.save(
+            tigra.Network(network.layers, network.graph, {"n_classes": 3, "dtype": "float32"}), tmp_path / "m.npz"
+        )
+    assert os.listdir(tmp_path) == []
+
+
 def test_class_names_of_any_script_come_back(tmp_path, network):
     tigra.save(network, tmp_path / "model.npz")
     assert tigra.load(tmp_path / "model.npz").class_names == ["zero", "one", "zwei äöü"]
@@ -178,7 +201,14 @@ def edited(path, edit):
         (lambda meta: meta["options"].update(seed=-1), "seed"),
         (lambda meta: meta.update(class_names=["a"]), "class names"),
         (lambda meta: meta.update(class_names=[1, 2, 3]), "class names"),
+        (lambda meta: meta.update(class_names=["a", "b", "\x1b[31m"]), "class names"),
         (lambda meta: meta.update(training=[]), "training record"),
+        (lambda meta: meta.update(training={"dataset": ["a"]}), "training record"),
+        (lambda meta: meta.update(training={"dataset": "\x1b[31m"}), "training record"),
+        (lambda meta: meta.update(training={"history": 5}), "training record"),
+        (lambda meta: meta.update(training={"accuracy": 5}), "training record"),
+        (lambda meta: meta.update(training={"accuracy": {"a": "b"}}), "training record"),
+        (lambda meta: meta.update(training={"accuracy": {"a": float("nan")}}), "NaN"),
         (lambda meta: meta.update(resume={}), "not those of its architecture"),
     ],
 )

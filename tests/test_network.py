@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import tigra
 from tigra import ShapeError, UsageError
+from tigra.transforms import smooth
+from tigra.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +53,8 @@ def test_float32_and_float64_images_give_the_same(network, images):
         (lambda x: np.where(np.arange(70)[:, None, None] == 7, np.nan, x), "image 7 has NaN"),
         (lambda x: np.full_like(x, np.inf), "image 0 has NaN or infinite"),
         (lambda x: x.astype(object), "real values"),
+        (lambda x: 255 * x, "values up to 25.*divide 8-bit pixels by 255"),
+        (lambda x: [x[0], x[1, :3]], "one size|shape"),
         (lambda x: x.astype(complex), "real values"),
         (lambda x: "images", "shape"),
     ],
@@ -60,7 +65,7 @@ def test_images_that_do_not_fit_are_refused(network, images, spoil, message):
 
 
 def test_fewer_than_one_thread_is_refused(network, images):
-    with pytest.raises(UsageError, match="at least 1"):
+    with pytest.raises(UsageError, match="whole number of at least 1"):
         network.predict(images, threads=0)
 
 
@@ -77,6 +82,34 @@ def test_a_copy_with_other_parameters_leaves_the_network_alone(network, images):
     twin = network.with_parameters(np.zeros(network.n_parameters, np.float32))
     assert not twin.scores(images).any()
     np.testing.assert_array_equal(network.scores(images), before)
+
+
+def test_smoothing_is_a_blur_of_the_images(images):
+    options = {"n_classes": 3, "seed": 4, "dtype": "float64"}
+    smoothing = tigra.build_network("SC[2, 2]-S[2]", (5, 6), smoothing=0.7, **options)
+    plain = tigra.build_network("SC[2, 2]-S[2]", (5, 6), **options)
+    np.testing.assert_array_equal(smoothing.features(images), plain.features(smooth(images, 0.7)))
+
+
+def test_features_are_the_statistics_before_standardising(images):
+    network = tigra.build_network("SC[2, 2]-S[2]", (5, 6), 3)
+    before = network.features(images)
+    network.calibrate(images)
+    np.testing.assert_array_equal(network.features(images), before)
+
+
+def test_blas_has_one_thread_while_any_workers_are_at_work():
+    def blas_threads():
+        return {entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"}
+
+    outside, first, second = blas_threads(), Workers(1), Workers(2)
+    first.__enter__()
+    second.__enter__()
+    assert blas_threads() == {1}
+    first.__exit__()
+    assert blas_threads() == {1}
+    second.__exit__()
+    assert blas_threads() == outside
 
 
 def test_a_margin_is_the_image_in_a_frame_of_zeros(images):

@@ -104,7 +104,7 @@ def test_beta_starts_uniform_in_0_to_1():
 
 def test_maps_on_another_graph_are_refused(rng):
     layer, signal = make(rng, "map", "vector", 3)
-    with pytest.raises(ShapeError, match=r"\(3, 12, B\).*got \(3, 10, 2\).*another image size"):
+    with pytest.raises(ShapeError, match=r"\(3, 12, B\).*got float64 \(3, 10, 2\).*another image size"):
         layer.forward(GraphSignal(signal.values[:, :10], signal.active[:, :10]))
 
 

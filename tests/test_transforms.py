@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from tigra import UsageError
+from tigra import ShapeError, UsageError
 from tigra.transforms import random_rotations, rotate, smooth
 
 
@@ -51,6 +51,18 @@ def test_smoothing_a_turned_image_is_the_turned_smoothed_image_to_the_last_bit(r
     images = rng.uniform(size=(2, 9, 9))
     for move in (lambda x: np.rot90(x, axes=(1, 2)), lambda x: x[:, ::-1], lambda x: x.transpose(0, 2, 1)):
         np.testing.assert_array_equal(smooth(np.ascontiguousarray(move(images)), 1.0), move(smooth(images, 1.0)))
+
+
+@pytest.mark.parametrize("angles", [np.nan, np.inf, [1.0, 2.0], [[1.0]]])
+def test_angles_that_do_not_fit_are_refused(angles):
+    with pytest.raises(UsageError, match="angle"):
+        rotate(np.zeros((3, 4, 4)), angles)
+
+
+@pytest.mark.parametrize("images", [np.zeros((1, 3, 3), np.uint8), np.zeros((3, 3))])
+def test_images_that_do_not_fit_are_refused(images):
+    with pytest.raises(ShapeError, match="real images"):
+        rotate(images, 45)
 
 
 @pytest.mark.parametrize("call", [lambda x: rotate(x, 5, "nearest"), lambda x: smooth(x, -1)])

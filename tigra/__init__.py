@@ -8,7 +8,7 @@ Read the modules in this order; each imports only those above it:
     layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
     loss, workers, network             from signal to class scores
     notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
-    optim, training                    learning
+    optim, settings, training          learning
     model_file, gradcheck              keeping it, checking it
 
 What most people need is here at the top:
@@ -41,7 +41,8 @@ from tigra.model_file import load, save
 from tigra.network import Network
 from tigra.notation import format_architecture, parse_architecture
 from tigra.recipes import RECIPES
-from tigra.training import Epoch, accuracy, fit
+from tigra.settings import Epoch, FitOptions
+from tigra.training import Training, accuracy, fit
 from tigra.version import __version__
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "Dense",
     "DynamicPool",
     "Epoch",
+    "FitOptions",
     "Graph",
     "GraphError",
     "GraphSignal",
@@ -67,6 +69,7 @@ __all__ = [
     "Standardise",
     "Statistics",
     "TigraError",
+    "Training",
     "TrainingError",
     "UsageError",
     "__version__",

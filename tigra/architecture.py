@@ -7,6 +7,8 @@ the classes follows by itself. A further kind of layer is one more class with `@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
 from tigra.errors import ArchitectureError, UsageError
@@ -15,6 +17,7 @@ from tigra.layers import Dense, DynamicPool, ReLU, SpectralConv, Standardise, St
 from tigra.network import Network
 from tigra.notation import LAYER_KINDS, Item, LayerKind, Site, format_architecture, layer_kind, parse_architecture
 
+LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
 LAST_GAIN = 0.1  # of the start values of the last layer
 LARGEST_NETWORK = 10**8  # parameters; a slip of the finger should not fill the memory
 
@@ -25,6 +28,13 @@ class SpectralConvKind(LayerKind):
 
     arguments, smallest = ("filters", "degree"), (1, 0)
     takes = gives = "maps"
+
+    def check(self, item, site):
+        if item.numbers[1] > LARGEST_DEGREE:
+            raise ArchitectureError(
+                f"{item} at position {item.position} has too high a degree: use at most {LARGEST_DEGREE},"
+                " beyond that powers of the Laplacian cancel to nothing but rounding errors."
+            )
 
     def size(self, numbers, site):
         return numbers[0]
@@ -121,7 +131,10 @@ def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str
     >>> count_parameters("S[0]-FC[2]", image_shape=(2, 2), n_classes=3)  # (2+1) * 2 + (2+1) * 3
     15
     """
-    site = Site(int(np.prod(image_shape)), mixing=mixing)
+    height, width = check_shape(image_shape)
+    if mixing not in ("vector", "full"):
+        raise UsageError(f"mixing must be 'vector' or 'full', got {mixing!r}.")
+    site = Site(height * width, mixing=mixing)
     items = parse_architecture(architecture)
     total = sum(kind.n_parameters(item.numbers, site) for kind, item in _walk(items, site, n_classes))
     return total + (site.size + 1) * n_classes
@@ -162,6 +175,7 @@ def build_network(
     """
     options = dict(locals())
     _check_options(options)
+    dtype = options["dtype"]
     items = parse_architecture(architecture)
     grid_shape = tuple(size + 2 * margin for size in image_shape)
     count_parameters(architecture, grid_shape, n_classes, mixing)  # complains before anything large is built
@@ -171,7 +185,10 @@ def build_network(
     for kind, item in _walk(items, site, n_classes):
         layers += kind.build(item.numbers, site)
     layers.append(Dense.init(site.size, n_classes, site.rng, dtype, init, gain=LAST_GAIN))
-    options |= {"architecture": format_architecture(items), "image_shape": tuple(map(int, image_shape))}
+    plain = {"image_shape": lambda shape: [int(size) for size in shape], "standardise": bool}
+    plain |= {"diagonal_weight": float, "smoothing": float, "neighbours": int}
+    options |= {name: convert(options[name]) for name, convert in plain.items()}  # numbers that JSON knows
+    options["architecture"] = format_architecture(items)
     return Network(layers, graph, options)
 
 
@@ -188,8 +205,13 @@ def _check_options(options: dict) -> None:
         if not isinstance(value, (int, np.integer)) or value < smallest:
             raise UsageError(f"{demand}, got {name}={value!r}.")
         options[name] = int(value)
-    if str(options["dtype"]) not in ("float32", "float64"):
+    options["dtype"] = getattr(options["dtype"], "__name__", str(options["dtype"]))  # np.float32, too
+    if options["dtype"] not in ("float32", "float64"):
         raise UsageError(f"dtype must be 'float32' or 'float64', got {options['dtype']!r}.")
+    if not isinstance(options["standardise"], (bool, np.bool_)):
+        raise UsageError(f"standardise must be True or False, got {options['standardise']!r}.")
+    if not isinstance(options["smoothing"], Real):
+        raise UsageError(f"smoothing must be a number of pixels, got {options['smoothing']!r}.")
     largest = max(options["image_shape"])
     if options["margin"] > 10 * largest:
         raise UsageError(f"margin must be at most ten times the image's {largest} pixels, got {options['margin']}.")

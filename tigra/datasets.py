@@ -59,7 +59,9 @@ def load_dataset(name: str, seed: int = 0, interpolation: str = "cubic") -> Spli
     >>> splits.train.images.shape, splits.valid.images.shape, splits.test.images.shape
     ((500, 28, 28), (100, 28, 28), (100, 28, 28))
     """
-    if name not in DATASETS:
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise UsageError(f"seed must be a whole number >= 0, got {seed!r}.")
+    if not isinstance(name, str) or name not in DATASETS:
         raise UsageError(f"There is no data set {name!r}; choose one of {', '.join(DATASETS)}.")
     return DATASETS[name](seed=seed, interpolation=interpolation)
 
@@ -89,7 +91,7 @@ def load_mnist_012(seed: int = 0, interpolation: str = "cubic") -> Splits:
         test_upright=upright["test"],
         class_names=["0", "1", "2"],
         transform=transform,
-        options={"seed": seed, "interpolation": interpolation},
+        options={"seed": int(seed), "interpolation": interpolation},
         protocol=f"train and valid upright, test rotated by [0, 360) degrees, {interpolation} interpolation",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -57,23 +58,26 @@ class Graph:
            [ 0.   , -0.707,  1.   ]])
     """
 
-    def __init__(self, adjacency, degrees=None, stencil: Stencil | None = None):
+    stencil: Stencil | None = None
+
+    def __init__(self, adjacency, degrees=None):
         self.adjacency = _checked_adjacency(adjacency)
         self.degrees = _checked_degrees(degrees, self.adjacency)
-        self.stencil = stencil
         self._in_dtype: dict = {}
 
     @property
     def n_nodes(self) -> int:
         """N, the number of nodes."""
-        return self.adjacency.shape[0]
+        return len(self.degrees)
 
     @cached_property
     def normalised_adjacency(self) -> sparse.csr_array:
         """D^-1/2 A D^-1/2; the rows of isolated nodes are empty."""
         edges = self.adjacency.tocoo()
         i, j = edges.coords
-        weights = edges.data / np.sqrt(self.degrees[i] * self.degrees[j])
+        unit = self.degrees.max() or 1.0  # L does not depend on it, but products of huge or tiny degrees would
+        degrees = self.degrees / unit
+        weights = edges.data / unit / np.sqrt(degrees[i] * degrees[j])
         return sparse.csr_array((weights, (i, j)), shape=edges.shape)
 
     @cached_property
@@ -103,6 +107,38 @@ class Graph:
         return self._in_dtype[key]
 
 
+class GridGraph(Graph):
+    """The graph of an image's pixels; made by `grid_graph`, which documents the arguments.
+
+    Grids compute on their stencil, so the adjacency matrix is made only for those who ask for it.
+    """
+
+    def __init__(self, shape, neighbours, diagonal_weight, boundary):
+        height, width = self.shape = shape
+        self.neighbours = neighbours
+        self.diagonal_weight = diagonal_weight = float(diagonal_weight) if neighbours == 8 else 0.0
+        self._in_dtype: dict = {}
+        if boundary == "padded":
+            degree = 4.0 + 4.0 * diagonal_weight
+            self.degrees = np.full(height * width, degree)
+            self.stencil = Stencil(shape, 1.0 / degree, diagonal_weight / degree, None)
+            return
+        above_or_below, beside = _path_degrees(height)[:, None], _path_degrees(width)
+        self.degrees = (above_or_below + beside + diagonal_weight * above_or_below * beside).ravel()
+        if height * width > 1:  # a single free node is isolated, and has no stencil
+            self.stencil = Stencil(shape, 1.0, diagonal_weight, inverse_square_root(self.degrees))
+
+    @cached_property
+    def adjacency(self) -> sparse.csr_array:
+        """A as CSR."""
+        height, width = self.shape
+        rows, columns = _path(height), _path(width)
+        straight = sparse.kron(rows, sparse.eye_array(width)) + sparse.kron(sparse.eye_array(height), columns)
+        if self.neighbours == 4:
+            return sparse.csr_array(straight)
+        return sparse.csr_array(straight + self.diagonal_weight * sparse.kron(rows, columns))
+
+
 def grid_graph(shape, neighbours=8, diagonal_weight=1.0, boundary="padded") -> Graph:
     """The grid of an image's pixels: node row * width + column, edges to 4 or 8 neighbours.
 
@@ -120,21 +156,8 @@ def grid_graph(shape, neighbours=8, diagonal_weight=1.0, boundary="padded") -> G
     >>> grid_graph((2, 2), boundary="free").degrees
     array([3., 3., 3., 3.])
     """
-    height, width = _checked_grid(shape, neighbours, diagonal_weight, boundary)
-    row_path, column_path = _path(height), _path(width)
-    straight = sparse.kron(row_path, sparse.eye_array(width)) + sparse.kron(sparse.eye_array(height), column_path)
-    diagonal_weight = float(diagonal_weight) if neighbours == 8 else 0.0
-    adjacency = sparse.csr_array(straight)
-    if neighbours == 8:
-        adjacency = sparse.csr_array(straight + diagonal_weight * sparse.kron(row_path, column_path))
-    if boundary == "padded":
-        degree = 4.0 + 4.0 * diagonal_weight
-        stencil = Stencil((height, width), 1.0 / degree, diagonal_weight / degree, None)
-        return Graph(adjacency, np.full(height * width, degree), stencil)
-    if height * width == 1:
-        return Graph(adjacency)  # a single free node is isolated
-    scale = inverse_square_root(adjacency.sum(axis=1))
-    return Graph(adjacency, stencil=Stencil((height, width), 1.0, diagonal_weight, scale))
+    shape = _checked_grid(shape, neighbours, diagonal_weight, boundary)
+    return GridGraph(shape, neighbours, diagonal_weight, boundary)
 
 
 def inverse_square_root(degrees: np.ndarray) -> np.ndarray:
@@ -152,9 +175,14 @@ def _path(length: int) -> sparse.sparray:
     return sparse.diags_array([ones, ones], offsets=[-1, 1], shape=(length, length))
 
 
+def _path_degrees(length: int) -> np.ndarray:
+    """How many neighbours each node of a path has: 1 at the ends, 2 between them."""
+    return np.minimum(np.arange(length), 1.0) + np.minimum(np.arange(length)[::-1], 1.0)
+
+
 def check_shape(shape) -> tuple[int, int]:
     """The (height, width) of an image, or UsageError."""
-    sizes = tuple(shape) if np.ndim(shape) == 1 else ()
+    sizes = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else ()
     if len(sizes) != 2 or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in sizes):
         raise UsageError(f"An image needs a shape (height, width) of two positive integers, got {shape!r}.")
     return int(sizes[0]), int(sizes[1])
@@ -164,7 +192,7 @@ def _checked_grid(shape, neighbours, diagonal_weight, boundary) -> tuple[int, in
     sizes = check_shape(shape)
     if neighbours not in (4, 8):
         raise UsageError(f"neighbours must be 4 or 8, got {neighbours!r}.")
-    if not (np.isfinite(diagonal_weight) and diagonal_weight > 0):
+    if not (isinstance(diagonal_weight, Real) and np.isfinite(diagonal_weight) and diagonal_weight > 0):
         raise UsageError(
             f"diagonal_weight must be a positive number, got {diagonal_weight!r};"
             " for a grid without diagonals use neighbours=4."
@@ -176,6 +204,8 @@ def _checked_grid(shape, neighbours, diagonal_weight, boundary) -> tuple[int, in
 
 def _checked_adjacency(adjacency) -> sparse.csr_array:
     try:
+        if np.iscomplexobj(adjacency):
+            raise TypeError("its entries are complex")
         matrix = sparse.csr_array(adjacency, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise GraphError(f"A graph needs a real (N, N) adjacency matrix: {error}.") from error
@@ -198,7 +228,10 @@ def _checked_degrees(degrees, adjacency) -> np.ndarray:
     sums = np.asarray(adjacency.sum(axis=1), dtype=np.float64)
     if degrees is None:
         return sums
-    degrees = np.asarray(degrees, dtype=np.float64)
+    try:
+        degrees = np.asarray(degrees, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"degrees must be numbers, one for each node: {error}.") from error
     if degrees.shape != sums.shape:
         raise GraphError(f"degrees must have shape {sums.shape}, one for each node, got {degrees.shape}.")
     if not np.all(np.isfinite(degrees)) or np.any(degrees < sums * (1 - 1e-12)):

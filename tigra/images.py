@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from tigra.errors import ImageError
+from tigra.errors import ImageError, UsageError
 
 
 def read_image(path, shape: tuple[int, int], invert: bool = False) -> np.ndarray:
@@ -20,6 +20,9 @@ def read_image(path, shape: tuple[int, int], invert: bool = False) -> np.ndarray
 
     invert : for dark ink on light paper, where the network learned light on dark
     """
+    height, width = shape
+    if not all(isinstance(size, (int, np.integer)) and size >= 1 for size in (height, width)):
+        raise UsageError(f"shape must be (height, width) in pixels, got {shape!r}.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)

@@ -17,6 +17,16 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return exponentials / exponentials.sum(axis=0)
 
 
+def image_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """-log p_b(label_b) of each image, in float64: (C, B), (B,) -> (B,).
+
+    >>> image_losses(np.zeros((2, 1)), np.array([0])).round(6)
+    array([0.693147])
+    """
+    shifted = scores.astype(np.float64) - scores.max(axis=0)
+    return np.log(np.exp(shifted).sum(axis=0)) - shifted[labels, np.arange(len(labels))]
+
+
 def negative_log_likelihood(
     scores: np.ndarray, labels: np.ndarray, n_images: int | None = None, label_smoothing: float = 0.0
 ):
@@ -43,7 +53,9 @@ def negative_log_likelihood(
     shifted = scores - scores.max(axis=0)
     log_sum = np.log(np.exp(shifted).sum(axis=0))
     on_label, on_each = 1 - label_smoothing, label_smoothing / n_classes  # q = on_label * onehot + on_each
-    log_likelihood = on_label * shifted[labels, images] + on_each * shifted.sum(axis=0) - log_sum
+    log_likelihood = on_label * shifted[labels, images] - log_sum
+    if label_smoothing > 0:
+        log_likelihood += on_each * shifted.sum(axis=0)
     loss = -log_likelihood.sum() / n_images
     grad = np.exp(shifted - log_sum) - scores.dtype.type(on_each)
     grad[labels, images] -= on_label

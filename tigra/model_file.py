@@ -30,7 +30,7 @@ from tigra.version import __version__
 FORMAT, FORMAT_VERSION = "tigra model", 1
 RESUME_ARRAYS = "current", "best", "adam_mean", "adam_square"
 LARGEST_META = 16 * 2**20  # bytes
-LARGEST_IMAGE = 2**24  # pixels
+LARGEST_IMAGE = 2**24  # pixels, with the margin
 
 
 @dataclass
@@ -48,6 +48,7 @@ class Model:
 
 def save(network: Network, path, training: dict | None = None, resume: tuple[dict, dict] | None = None) -> None:
     """Write a network to a file that `load` reads; the file appears whole or not at all."""
+    _check_complete(network)
     meta = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -112,6 +113,7 @@ def write_atomically(path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
+        _sync_folder(path.parent)
     except OSError as error:
         raise ModelFileError(f"Cannot write {path}: {error.strerror or error}.") from error
     finally:
@@ -119,10 +121,39 @@ def write_atomically(path, content: bytes) -> None:
             os.unlink(temporary)
 
 
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last through a power cut, on systems that let one sync a folder."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def _check_complete(network: Network) -> None:
+    """Refuse to write what `load` would refuse to read."""
+    if set(network.options) != set(inspect.signature(build_network).parameters):
+        raise ModelFileError("Only networks made by build_network can be saved: the file holds its arguments.")
+    if not _are_names(network.class_names, network.n_classes):
+        raise ModelFileError(f"class_names must be {network.n_classes} printable texts, got {network.class_names!r}.")
+    if not all(np.isfinite(array).all() for _, array in _named_arrays(network)):
+        raise ModelFileError("The network has parameters that are not finite, so it is not saved; train it anew.")
+
+
+def _are_names(names, n_classes: int) -> bool:
+    return isinstance(names, list) and len(names) == n_classes and all(map(_is_printable, names))
+
+
+def _is_printable(text) -> bool:
+    """Whether it is a text without control characters, which a terminal would obey."""
+    return isinstance(text, str) and text.isprintable()
 
 
 def _named_arrays(network: Network):
@@ -158,6 +189,8 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
     found = {name: _array(archive, members[f"{name}.npy"], like) for name, like in expected.items()}
     for name, array in _named_arrays(network):
         array[...] = found[name]
+        if name.endswith(".deviation") and not (array > 0).all():
+            raise ModelFileError(f"{name} must be positive")
     resume = None
     if meta["resume"] is not None:
         resume = {name: found[f"resume/{name}"] for name in RESUME_ARRAYS}, meta["resume"]
@@ -167,14 +200,38 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
 def _meta(archive, members) -> dict:
     if "meta.json" not in members or members["meta.json"].file_size > LARGEST_META:
         raise ModelFileError("it has no meta.json")
-    meta = json.loads(archive.read("meta.json"))
+    meta = json.loads(archive.read("meta.json"), parse_constant=_refuse_constant)
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise ModelFileError("its meta.json is another program's")
     if meta.get("version") != FORMAT_VERSION:
         raise ModelFileError(f"its format is version {meta.get('version')!r}, this tigra reads {FORMAT_VERSION}")
-    if not isinstance(meta["training"], dict) or not isinstance(meta["resume"], (dict, type(None))):
+    if not isinstance(meta["resume"], (dict, type(None))) or not _is_record(meta["training"]):
         raise ModelFileError("its training record is malformed")
     return meta
+
+
+def _refuse_constant(name: str):
+    raise ModelFileError(f"it holds the number {name}")
+
+
+def _is_record(training) -> bool:
+    """Whether the facts about a training run, where present, have the types that commands rely on."""
+    kinds = {
+        "dataset": str,
+        "protocol": str,
+        "dataset_options": dict,
+        "options": dict,
+        "best_epoch": int,
+        "history": list,
+    }
+    if not isinstance(training, dict) or not all(type(training[k]) is kinds[k] for k in kinds if k in training):
+        return False
+    accuracies = training.get("accuracy") or {}
+    return (
+        isinstance(accuracies, dict)
+        and all(_is_printable(name) and type(value) is float for name, value in accuracies.items())
+        and all(_is_printable(training.get(name, "")) for name in ("dataset", "protocol"))
+    )
 
 
 def _network(meta: dict, file_size: int) -> Network:
@@ -192,7 +249,7 @@ def _network(meta: dict, file_size: int) -> Network:
     if n_parameters * np.dtype(options["dtype"]).itemsize > file_size:
         raise ModelFileError("it is smaller than the network it describes")
     network = build_network(**options)
-    if not (isinstance(names, list) and len(names) == network.n_classes and all(type(n) is str for n in names)):
+    if not _are_names(names, network.n_classes):
         raise ModelFileError("its class names do not fit")
     network.class_names = names
     return network

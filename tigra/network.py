@@ -13,6 +13,8 @@ from tigra.loss import softmax
 from tigra.transforms import smooth
 from tigra.workers import Workers, micro_batches
 
+LARGEST_PIXEL = 50.0  # far beyond standardised images, far below 255
+
 
 class Network:
     """Layers from graph signal to class scores, and the images around them.
@@ -105,7 +107,10 @@ class Network:
         return grad
 
     def _checked(self, images) -> np.ndarray:
-        images = np.asarray(images)
+        try:
+            images = np.asarray(images)
+        except ValueError as error:
+            raise ShapeError(f"Images must all have one size: {error}.") from error
         expected = f"Expected images of shape (n, {self.image_shape[0]}, {self.image_shape[1]})"
         if images.ndim != 3 or images.shape[1:] != self.image_shape:
             hint = "add a first axis to a single image" if images.shape == self.image_shape else "resize them"
@@ -117,7 +122,12 @@ class Network:
         if not np.isfinite(images).all():
             bad = int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
             raise ShapeError(f"{expected} with finite pixels, but image {bad} has NaN or infinite ones.")
-        return images
+        if np.abs(images).max() > LARGEST_PIXEL:
+            raise ShapeError(
+                f"{expected} with values in [0, 1], got values up to {np.abs(images).max():g};"
+                " divide 8-bit pixels by 255."
+            )
+        return images if images.dtype in (np.float32, np.float64) else images.astype(np.float64)
 
     # --- what users call ------------------------------------------------------------------------
 

@@ -175,8 +175,10 @@ class _Reader:
         expected = f"a whole number of at least {smallest} ({name}'s {argument})"
         self.peek()
         start = self.place
-        value = int(self.match("[0-9]{1,9}(?![0-9])", expected))
+        value = int(self.match("[0-9]{1,9}", expected))
         if value < smallest:
             self.place = start
             self.fail(expected)
+        if self.peek().isdigit():
+            self.fail("at most nine digits")
         return value

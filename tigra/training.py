@@ -7,86 +7,36 @@ in epoch e comes from the pair (seed, e), so a run can be taken up again at any 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 
-from tigra.datasets import Splits
-from tigra.errors import ShapeError, TrainingError, UsageError
+from tigra.datasets import Split, Splits
+from tigra.errors import ShapeError, TrainingError
 from tigra.layers import Standardise
-from tigra.loss import negative_log_likelihood
+from tigra.loss import image_losses, negative_log_likelihood
 from tigra.network import Network
-from tigra.optim import SCHEDULES, Adam, learning_rate
+from tigra.optim import Adam, learning_rate
+from tigra.settings import Epoch, FitOptions, read_history
 from tigra.workers import Workers, micro_batches
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What one pass over the training images brought. Accuracies are fractions.
-
-    loss, accuracy : means over the epoch's batches, each before the step it led to
-    valid_loss, valid_accuracy : on the validation images, after the epoch
-    best : whether this is the best epoch so far, the one with the lowest valid_loss
-    """
-
-    number: int
-    loss: float
-    accuracy: float
-    valid_loss: float
-    valid_accuracy: float
-    best: bool
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """How to train.
-
-    learning_rate, schedule : peak of Adam's step size, and its course (`tigra.optim.learning_rate`)
-    weight_decay : pull of the weights of Dense layers towards 0 (`tigra.optim.Adam`)
-    label_smoothing : share of each label given to all classes alike (`tigra.loss`), training images only
-    patience : stop after so many epochs without a better one; 0 never stops early
-    """
-
-    epochs: int = 60
-    batch_size: int = 50
-    learning_rate: float = 0.01
-    schedule: str = "one-cycle"
-    weight_decay: float = 0.0
-    label_smoothing: float = 0.0
-    patience: int = 0
-    seed: int = 0
-
-    def __post_init__(self):
-        for name, smallest in {"epochs": 1, "batch_size": 1, "patience": 0, "seed": 0}.items():
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < smallest:
-                raise UsageError(f"{name} must be a whole number of at least {smallest}, got {value!r}.")
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise UsageError(f"learning_rate must be a positive number, got {self.learning_rate!r}.")
-        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise UsageError(f"weight_decay must be a number >= 0, got {self.weight_decay!r}.")
-        if not 0 <= self.label_smoothing < 1:
-            raise UsageError(f"label_smoothing must be from 0 to below 1, got {self.label_smoothing!r}.")
-        if self.schedule not in SCHEDULES:
-            raise UsageError(f"schedule must be one of {', '.join(SCHEDULES)}, got {self.schedule!r}.")
 
 
 def fit(network: Network, splits: Splits, threads: int = 1, **options) -> Iterator[Epoch]:
     """Train, yielding an Epoch after each pass; afterwards the network has its best parameters.
 
-    splits : anything with .train and .valid, pairs of images (n, H, W) and labels (n,)
+    splits : anything with .train and .valid, each with .images (n, H, W) and .labels (n,), or a pair of them
     threads : worker threads; the result does not depend on them
     options : fields of FitOptions: epochs, batch_size, learning_rate, schedule, weight_decay,
         label_smoothing, patience, seed
 
-    The best epoch is the one with the lowest validation loss, which says more than the accuracy
-    when validation images are few; test images play no part. A loop that breaks off early keeps
-    the best so far.
+    The best epoch is the last one whose validation loss is within one standard error of the lowest: with
+    few validation images smaller differences are chance, and the later of two equal epochs has
+    learned more and at a lower rate. Test images play no part. A loop that breaks off early keeps the
+    best so far.
     """
-    yield from Training(network, splits, FitOptions(**options), threads).run()
+    return Training(network, splits, FitOptions(**options), threads).run()
 
 
 class Training:
@@ -107,9 +57,10 @@ class Training:
     ):
         self.network, self.options, self.threads = network, options, threads
         self.should_stop, self.on_step = should_stop, on_step
-        self.train = _checked_split(network, splits.train, "training")
-        self.valid = _checked_split(network, splits.valid, "validation")
-        self.data_hash = _fingerprint(splits)
+        train, valid = _as_split(splits.train), _as_split(splits.valid)
+        self.train = _checked_split(network, train, "training")
+        self.valid = _checked_split(network, valid, "validation")
+        self.data_hash = _fingerprint(*train, *valid)
         decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
         self.optimizer = Adam(network.parameters, decay=decay)
         self.history: list[Epoch] = []
@@ -118,7 +69,7 @@ class Training:
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # where to go on, once `run` has ended
         if any(isinstance(layer, Standardise) and not layer.is_calibrated for layer in network.layers):
-            network.calibrate(splits.train.images, threads)
+            network.calibrate(train.images, threads)
 
     @property
     def n_steps(self) -> int:
@@ -148,7 +99,8 @@ class Training:
             self.current = None
         try:
             with Workers(self.threads) as workers:
-                replicas = [self.network.replica() for _ in micro_batches(self.options.batch_size)]
+                largest_batch = min(self.options.batch_size, len(self.train[1]))
+                replicas = [self.network.replica() for _ in micro_batches(largest_batch)]
                 while not self.is_finished and self._run_epoch(workers, replicas):
                     yield self.history[-1]
         finally:
@@ -165,11 +117,7 @@ class Training:
                 return False
             batch = order[self.step * options.batch_size : (self.step + 1) * options.batch_size]
             loss, n_correct, gradient = self._gradient(batch, workers, replicas)
-            if not math.isfinite(loss):
-                raise TrainingError(
-                    f"The loss is no longer finite in epoch {n_done + 1}: use a learning rate below"
-                    f" {options.learning_rate:g}."
-                )
+            self._check_finite(loss)
             done, total = n_done * self.n_steps + self.step, options.epochs * self.n_steps
             self.optimizer.step(gradient, learning_rate(options.learning_rate, done, total, options.schedule))
             self.loss_sum += loss * len(batch)
@@ -179,10 +127,18 @@ class Training:
         self._close_epoch(workers)
         return True
 
+    def _check_finite(self, loss: float) -> None:
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"The loss is no longer finite in epoch {len(self.history) + 1}: use a learning rate below"
+                f" {self.options.learning_rate:g}."
+            )
+
     def _gradient(self, batch, workers, replicas):
         """Loss, number of hits, and gradient of a batch: micro-batches in parallel, sums in their order."""
         prepared, labels = self.train
 
+        @np.errstate(all="ignore")  # what overflows is found by _check_finite
         def work(replica, part):
             rows = batch[part]
             scores = replica.forward(replica.signal(prepared[rows]))
@@ -200,8 +156,10 @@ class Training:
 
     def _close_epoch(self, workers) -> None:
         """Validate, write the record, keep the parameters if they are the best so far."""
-        valid_loss, valid_accuracy = self._validate(workers)
-        is_best = self.best_epoch is None or valid_loss < self.best_epoch.valid_loss
+        valid_loss, valid_error, valid_accuracy = self._validate(workers)
+        self._check_finite(valid_loss)
+        lowest, error = min([(e.valid_loss, e.valid_error) for e in self.history] + [(valid_loss, valid_error)])
+        is_best = valid_loss <= lowest + error
         n_images = len(self.train[1])
         self.history.append(
             Epoch(
@@ -209,6 +167,7 @@ class Training:
                 self.loss_sum / n_images,
                 self.n_correct / n_images,
                 valid_loss,
+                valid_error,
                 valid_accuracy,
                 is_best,
             )
@@ -217,15 +176,19 @@ class Training:
             self.best = self.network.parameters.copy()
         self.step, self.loss_sum, self.n_correct = 0, 0.0, 0
 
-    def _validate(self, workers) -> tuple[float, float]:
+    def _validate(self, workers) -> tuple[float, float, float]:
+        """Mean loss over the validation images, its standard error, and the accuracy."""
         prepared, labels = self.valid
 
+        @np.errstate(all="ignore")
         def work(part):
             return self.network.replica().forward(self.network.signal(prepared[part]))
 
         scores = np.concatenate(list(workers.map(work, micro_batches(len(labels)))), axis=1)
-        loss, _ = negative_log_likelihood(scores, labels)
-        return float(loss), float((scores.argmax(axis=0) == labels).mean())
+        with np.errstate(all="ignore"):
+            losses = image_losses(scores, labels)
+            error = losses.std(ddof=1) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0
+        return float(losses.mean()), float(error), float((scores.argmax(axis=0) == labels).mean())
 
     # --- to and from a model file -----------------------------------------------------------------
 
@@ -242,7 +205,6 @@ class Training:
         numbers = {
             "options": asdict(self.options),
             "data_hash": self.data_hash,
-            "adam_steps": self.optimizer.n_steps,
             "step": self.step,
             "loss_sum": self.loss_sum,
             "n_correct": self.n_correct,
@@ -254,9 +216,12 @@ class Training:
         """Go back to a snapshot of the same network on the same data."""
         if numbers["data_hash"] != self.data_hash:
             raise TrainingError("The run to resume was trained on other images; resume with the data it started with.")
-        self.history = [Epoch(**record) for record in numbers["history"]]
+        self.history = read_history(numbers["history"], self.options.epochs)
         self.step, self.loss_sum, self.n_correct = numbers["step"], numbers["loss_sum"], numbers["n_correct"]
-        self.optimizer.n_steps = numbers["adam_steps"]
+        types = type(self.step), type(self.loss_sum), type(self.n_correct)
+        if types != (int, float, int) or not 0 <= self.step < self.n_steps or self.n_correct < 0:
+            raise TrainingError("The record of the epoch under way is malformed.")
+        self.optimizer.n_steps = len(self.history) * self.n_steps + self.step
         self.optimizer.mean[:] = arrays["adam_mean"]
         self.optimizer.square[:] = arrays["adam_square"]
         self.best = arrays["best"].copy() if self.history else None
@@ -266,7 +231,11 @@ class Training:
 
 def accuracy(network: Network, split, threads: int = 1) -> float:
     """Fraction of a split's images that the network names rightly."""
-    return float((network.predict(split.images, threads) == split.labels).mean())
+    split = _as_split(split)
+    named, labels = network.predict(split.images, threads), np.asarray(split.labels)
+    if labels.shape != named.shape:
+        raise ShapeError(f"{len(named)} images need as many labels, got {labels.shape}.")
+    return float((named == labels).mean())
 
 
 def _checked_split(network: Network, split, what: str) -> tuple[np.ndarray, np.ndarray]:
@@ -285,9 +254,14 @@ def _checked_split(network: Network, split, what: str) -> tuple[np.ndarray, np.n
     return prepared, labels
 
 
-def _fingerprint(splits) -> str:
+def _as_split(split) -> Split:
+    """A split given as Split, as an object with images and labels, or as a pair."""
+    return Split(split.images, split.labels) if hasattr(split, "images") else Split(*split)
+
+
+def _fingerprint(*arrays) -> str:
     """SHA-256 of the training and validation images and labels."""
     digest = hashlib.sha256()
-    for array in itertools.chain(splits.train, splits.valid):
+    for array in arrays:
         digest.update(np.ascontiguousarray(array, dtype="<f8" if np.ndim(array) == 3 else "<i8"))
     return digest.hexdigest()

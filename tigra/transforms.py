@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage
 
-from tigra.errors import UsageError
+from tigra.errors import ShapeError, UsageError
 
 SPLINE_ORDERS = {"cubic": 3, "linear": 1}
 
@@ -23,7 +23,13 @@ def rotate(images: np.ndarray, degrees, interpolation: str = "cubic") -> np.ndar
     """
     if interpolation not in SPLINE_ORDERS:
         raise UsageError(f"interpolation must be 'cubic' or 'linear', got {interpolation!r}.")
-    angles = np.broadcast_to(np.asarray(degrees, dtype=np.float64), len(images))
+    images = np.asarray(images)
+    if images.ndim != 3 or not np.issubdtype(images.dtype, np.floating):
+        raise ShapeError(f"Expected real images (n, height, width) in [0, 1], got {images.dtype} {images.shape}.")
+    angles = np.asarray(degrees, dtype=np.float64)
+    if angles.shape not in ((), (len(images),)) or not np.isfinite(angles).all():
+        raise UsageError(f"Expected one finite angle, or one for each of {len(images)} images, got {degrees!r}.")
+    angles = np.broadcast_to(angles, len(images))
     turned = [_rotated(image, angle, interpolation) for image, angle in zip(images, angles, strict=True)]
     return np.array(turned, dtype=images.dtype).reshape(images.shape)
 

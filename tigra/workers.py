@@ -8,14 +8,38 @@ So the same numbers come out, bit for bit, for any number of threads.
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from tigra.errors import UsageError
 
 MICRO_BATCH = 32  # images; a map of 28x28 nodes in float32 then takes 100 kB, and stays in the L2 cache
+
+
+class _OneBlasThread:
+    """Holds BLAS to one thread while at least one `Workers` is at work, whoever starts or ends first."""
+
+    def __init__(self):
+        self.lock, self.n_users, self.controller, self.limiter = threading.Lock(), 0, None, None
+
+    def start(self) -> None:
+        with self.lock:
+            if self.n_users == 0:
+                self.controller = self.controller or ThreadpoolController()  # looking for libraries takes a while
+                self.limiter = self.controller.limit(limits=1, user_api="blas")
+            self.n_users += 1
+
+    def stop(self) -> None:
+        with self.lock:
+            self.n_users -= 1
+            if self.n_users == 0:
+                self.limiter.restore_original_limits()
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
 
 
 class Workers:
@@ -27,17 +51,17 @@ class Workers:
     """
 
     def __init__(self, threads: int):
-        if threads < 1:
-            raise UsageError(f"threads must be at least 1, got {threads}.")
+        if not isinstance(threads, (int, np.integer)) or threads < 1:
+            raise UsageError(f"threads must be a whole number of at least 1, got {threads!r}.")
         self.threads = threads
 
     def __enter__(self) -> Workers:
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
-        self._blas = threadpool_limits(1, user_api="blas")
+        _ONE_BLAS_THREAD.start()
         return self
 
     def __exit__(self, *_):
-        self._blas.restore_original_limits()
+        _ONE_BLAS_THREAD.stop()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 

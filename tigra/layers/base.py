@@ -6,7 +6,8 @@ import copy
 
 import numpy as np
 
-from tigra.errors import TigraError
+from tigra.errors import ShapeError, TigraError
+from tigra.graph import GraphSignal
 
 
 class Layer:
@@ -21,6 +22,11 @@ class Layer:
     """
 
     def __init__(self, **params: np.ndarray):
+        for name, array in params.items():
+            if not (isinstance(array, np.ndarray) and np.issubdtype(array.dtype, np.floating)):
+                raise ShapeError(
+                    f"{type(self).__name__} needs {name} as an array of float32 or float64, got {array!r}."
+                )
         self.params = params
         self.grads = {name: np.zeros_like(array) for name, array in params.items()}
         self.state: dict[str, np.ndarray] = {}
@@ -50,6 +56,26 @@ class Layer:
         twin.grads = {name: np.zeros_like(array) for name, array in self.params.items()}
         twin._cache = None
         return twin
+
+    def _check_signal(self, signal, n_maps: int | None, n_nodes: int | None) -> GraphSignal:
+        """The signal, if it has the given numbers of maps and nodes (None: any) and sets that fit."""
+        name = type(self).__name__
+        if not isinstance(signal, GraphSignal):
+            raise ShapeError(f"{name} expects a GraphSignal, got {type(signal).__name__}.")
+        values, active = signal
+        wanted = f"({n_maps or 'K'}, {n_nodes or 'N'}, B)"
+        fits = values.ndim == 3 and n_maps in (None, len(values)) and n_nodes in (None, values.shape[1])
+        if not fits or not np.issubdtype(values.dtype, np.floating):
+            raise ShapeError(
+                f"{name} expects real maps of shape {wanted} (maps, nodes, batch), got {values.dtype}"
+                f" {values.shape}. Was the graph built for another image size?"
+            )
+        if active.dtype != bool or active.shape not in (values.shape, (1, *values.shape[1:])):
+            raise ShapeError(
+                f"{name} expects active sets as booleans of shape {values.shape}, or (1, ...) for one set for all"
+                f" maps, got {active.dtype} {active.shape}."
+            )
+        return signal
 
     @property
     def n_parameters(self) -> int:

@@ -22,6 +22,10 @@ class Dense(Layer):
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray):
         super().__init__(weight=weight, bias=bias)
+        if weight.ndim != 2 or bias.shape != weight.shape[:1]:
+            raise ShapeError(
+                f"Dense needs a weight (F_out, F_in) and a bias (F_out,), got {weight.shape} and {bias.shape}."
+            )
 
     @classmethod
     def init(cls, n_in, n_out, rng, dtype, init="default", gain=1.0) -> Dense:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tigra.errors import ShapeError, UsageError
+from tigra.errors import UsageError
 from tigra.graph import GraphSignal
 from tigra.layers.base import Layer
 
@@ -34,17 +34,15 @@ class DynamicPool(Layer):
 
     def __init__(self, n_active: int):
         super().__init__()
-        if n_active < 1:
-            raise UsageError(f"Dynamic pooling needs at least one active node, got J = {n_active}.")
+        if not isinstance(n_active, (int, np.integer)) or n_active < 1:
+            raise UsageError(
+                f"Dynamic pooling needs a whole number of active nodes, at least one, got J = {n_active!r}."
+            )
         self.n_active = int(n_active)
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """z (K, N, B), active (K or 1, N, B)  ->  y (K, N, B), active (K, N, B) = the sets N_k."""
-        z, sets = signal
-        if z.ndim != 3 or sets.ndim != 3 or sets.shape[1:] != z.shape[1:]:
-            raise ShapeError(
-                f"DynamicPool expects maps (K, N, B) and their active sets, got {z.shape} and {sets.shape}."
-            )
+        z, sets = self._check_signal(signal, None, None)
         omega = sets.any(axis=0, keepdims=True)
         active = top_nodes(z, omega, self.n_active)
         self._cache = active

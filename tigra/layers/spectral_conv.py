@@ -64,13 +64,7 @@ class SpectralConv(Layer):
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K_in, N, B), active (K_in or 1, N, B)  ->  z (K_out, N, B), active (1, N, B) = Omega."""
-        y, sets = signal
-        n_in, n_nodes = self.params["beta"].shape[-1], self.graph.n_nodes
-        if y.ndim != 3 or y.shape[:2] != (n_in, n_nodes):
-            raise ShapeError(
-                f"SpectralConv expects y of shape ({n_in}, {n_nodes}, B) (input maps, nodes, batch),"
-                f" got {y.shape}. Was the graph built for another image size?"
-            )
+        y, sets = self._check_signal(signal, self.params["beta"].shape[-1], self.graph.n_nodes)
         omega = sets.any(axis=0, keepdims=True)
         if self.active == "union":
             sets = omega

@@ -33,20 +33,15 @@ class Statistics(Layer):
 
     def __init__(self, graph: Graph, max_order: int):
         super().__init__()
-        if max_order < 0:
-            raise UsageError(f"The highest Chebyshev order K_max cannot be negative, got {max_order}.")
+        if not isinstance(max_order, (int, np.integer)) or max_order < 0:
+            raise UsageError(f"The highest Chebyshev order K_max is a whole number of at least 0, got {max_order!r}.")
         self.graph = graph
         self.max_order = int(max_order)
 
     def forward(self, signal: GraphSignal) -> np.ndarray:
         """z (K, N, B)  ->  features (K * 2 (K_max + 1), B)."""
-        z = signal.values
-        n_maps, n_nodes, n_batch = z.shape
-        if n_nodes != self.graph.n_nodes:
-            raise ShapeError(
-                f"Statistics expects maps on {self.graph.n_nodes} nodes, got {z.shape} (maps, nodes, batch)."
-                " Was the graph built for another image size?"
-            )
+        z, _ = self._check_signal(signal, None, self.graph.n_nodes)
+        n_maps, _, n_batch = z.shape
         moments = np.empty((n_maps, self.max_order + 1, 2, n_batch), z.dtype)
         for i in range(n_maps):
             for k, t in enumerate(chebyshev(self.graph, z[i : i + 1], self.max_order)):  # Eq. (14)
@@ -90,6 +85,10 @@ class Standardise(Layer):
 
     def __init__(self, mean: np.ndarray, deviation: np.ndarray):
         super().__init__()
+        if mean.ndim != 1 or mean.shape != deviation.shape:
+            raise ShapeError(
+                f"Standardise needs a mean and a deviation for each feature, got {mean.shape} and {deviation.shape}."
+            )
         self.state = {"mean": mean, "deviation": deviation}
 
     @classmethod
