@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import tigra_cli
+from tigra_cli.main import COMMANDS
 
 import tigra
 
@@ -79,7 +80,7 @@ def test_nothing_is_left_to_be_filled_in():
 
 
 def test_every_command_is_in_the_readme():
-    for name in tigra_cli.main.COMMANDS:
+    for name in COMMANDS:
         assert f"$ tigra {name}" in README and f"| `{name}` |" in README
 
 
