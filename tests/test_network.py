@@ -64,6 +64,11 @@ def test_images_that_do_not_fit_are_refused(network, images, spoil, message):
         network.predict(spoil(images))
 
 
+def test_numbers_that_overflow_are_not_taken_for_a_class(network, images):
+    with pytest.raises(tigra.TigraError, match="overflow"):
+        network.with_parameters(np.full(network.n_parameters, 1e38)).predict(images)
+
+
 def test_fewer_than_one_thread_is_refused(network, images):
     with pytest.raises(UsageError, match="whole number of at least 1"):
         network.predict(images, threads=0)

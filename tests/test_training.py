@@ -266,6 +266,7 @@ def test_weight_decay_shrinks_weights_and_leaves_filters_alone(small_network, sm
 
 def test_a_loss_that_runs_away_is_reported(small_network, small_splits):
     network = small_network()
+    network.calibrate(small_splits.train.images)
     network.parameters[:] = 1e38  # the scores overflow
     with pytest.raises(TrainingError, match="learning rate below"):
         train(network, small_splits)

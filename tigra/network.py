@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 
-from tigra.errors import ShapeError, UsageError
+from tigra.errors import ShapeError, TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
 from tigra.layers import Layer, Standardise, Statistics
 from tigra.loss import softmax
@@ -160,11 +160,17 @@ class Network:
         """Rows of outputs of layer number `until` - 1 for all images, by micro-batches."""
         prepared = self.prepare(images)
 
+        @np.errstate(all="ignore")  # what overflows is found below
         def run(part):
             return self.replica().forward(self.signal(prepared[part]), until).T
 
         with Workers(threads) as workers:
-            return np.concatenate(list(workers.map(run, micro_batches(len(prepared)))))
+            rows = np.concatenate(list(workers.map(run, micro_batches(len(prepared)))))
+        if not np.isfinite(rows).all():
+            raise TigraError(
+                "The network's numbers overflow on these images: its parameters are too large; train it anew."
+            )
+        return rows
 
 
 def _in_one_vector(dictionaries: list[dict], dtype) -> np.ndarray:
