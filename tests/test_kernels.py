@@ -1,5 +1,7 @@
 """Each kernel, compiled and interpreted, in both precisions, against dense NumPy; out starts as NaN."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,20 @@ def test_every_kernel_is_tested_here():
     text = Path(__file__).read_text(encoding="utf-8")
     missing = {name for name in every_kernel() if f"kernels.{name}" not in text}
     assert missing <= {"_load_row"}
+
+
+def test_kernels_work_where_no_cache_can_be_written():
+    code = (
+        "from numba.core import caching\n"
+        "caching.CacheImpl._locator_classes = []\n"
+        "import numpy as np\n"
+        "from tigra.kernels import combine\n"
+        "out = np.empty((1, 2))\n"
+        "combine(np.ones((1, 1)), np.ones((1, 2)), out)\n"
+        "print(out.sum())\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.stdout == "2.0\n", result.stderr
 
 
 @BOTH

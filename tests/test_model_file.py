@@ -297,6 +297,12 @@ def test_unwritable_places_are_found_before_training(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_link_stays_a_link(tmp_path, network):
+    (tmp_path / "link.npz").symlink_to(tmp_path / "model.npz")
+    tigra.save(network, tmp_path / "link.npz")
+    assert (tmp_path / "link.npz").is_symlink() and tigra.load(tmp_path / "model.npz")
+
+
 def test_packing_is_deterministic_and_uncompressed(network):
     packed = _packed({"a": 1}, {"x": np.zeros(3)})
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:

@@ -15,7 +15,13 @@ equal neighbourhoods give equal numbers, and ties stay ties when an image is tur
 import numpy as np
 from numba import njit
 
-kernel = njit(cache=True, nogil=True)
+
+def kernel(function):
+    """Compile a function, and keep the result on disk where there is a folder to write to."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written
+        return njit(nogil=True)(function)
 
 
 @kernel

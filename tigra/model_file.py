@@ -92,8 +92,12 @@ def check_writable(path) -> None:
     path = Path(path)
     if path.is_dir():
         raise ModelFileError(f"Cannot write the model to {path}: it is a folder; give a file name.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise ModelFileError(
+            f"Cannot write the model to {path}: it is write-protected; choose another file with --out."
+        )
     try:
-        with tempfile.TemporaryFile(dir=path.parent):
+        with tempfile.TemporaryFile(dir=path.resolve().parent):
             pass
     except OSError as error:
         raise ModelFileError(
@@ -103,7 +107,7 @@ def check_writable(path) -> None:
 
 def write_atomically(path, content: bytes) -> None:
     """Put content into path so that a crash leaves the old file or the new one, never half of it."""
-    path = Path(path)
+    path = Path(path).resolve()  # of a symbolic link, the file behind it is replaced
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
