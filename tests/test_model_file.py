@@ -75,6 +75,13 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path, network):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_file_from_before_an_option_existed_is_read_with_its_default(tmp_path, small_network):
+    network = small_network()
+    tigra.save(network, tmp_path / "new.npz")
+    write(tmp_path / "old.npz", edited(tmp_path / "new.npz", lambda meta: meta["options"].pop("margin")))
+    assert tigra.load(tmp_path / "old.npz").options == network.options
+
+
 def test_class_names_of_any_script_come_back(tmp_path, network):
     tigra.save(network, tmp_path / "model.npz")
     assert tigra.load(tmp_path / "model.npz").class_names == ["zero", "one", "zwei äöü"]
@@ -198,6 +205,8 @@ def edited(path, edit):
         (lambda meta: meta["options"].update(smoothing=1e12), "smoothing"),
         (lambda meta: meta["options"].update(dtype="object"), "damaged"),
         (lambda meta: meta["options"].update(evil=1), "options"),
+        (lambda meta: meta["options"].pop("architecture"), "damaged"),
+        (lambda meta: meta["options"].pop("image_shape"), "damaged"),
         (lambda meta: meta["options"].update(seed=-1), "seed"),
         (lambda meta: meta.update(class_names=["a"]), "class names"),
         (lambda meta: meta.update(class_names=[1, 2, 3]), "class names"),

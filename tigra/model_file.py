@@ -240,9 +240,11 @@ def _is_record(training) -> bool:
 
 def _network(meta: dict, file_size: int) -> Network:
     """The network that the options call for, if the file is large enough to hold it."""
-    options, names = meta["options"], meta["class_names"]
-    if set(options) != set(inspect.signature(build_network).parameters):
+    names, arguments = meta["class_names"], inspect.signature(build_network).parameters
+    if not set(meta["options"]) <= set(arguments):
         raise ModelFileError("its options are not those of build_network")
+    defaults = {name: argument.default for name, argument in arguments.items()}
+    options = defaults | meta["options"]  # a file from before an option was there has its default
     (height, width), margin = options["image_shape"], options["margin"]
     if not all(type(size) is int for size in (height, width, margin)) or min(height, width) < 1 or margin < 0:
         raise ModelFileError("its image shape is not possible")
