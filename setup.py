@@ -2,14 +2,30 @@
 packages called cli and data."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import setup
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tigra" / "version.py").read_text()).group(1)
 
+commands = {}
+if "develop" in sys.argv:  # how the pip of Python 3.10 installs with -e; it would not find cli/ and data/
+    from setuptools.command.develop import develop
+
+    class Develop(develop):
+        """Install by the newer standard instead, as setuptools 80 does by itself."""
+
+        def run(self):
+            pip = [sys.executable, "-m", "pip", "install", "--use-pep517", "--no-deps", "-e", str(HERE)]
+            subprocess.check_call(pip)
+
+    commands["develop"] = Develop
+
 setup(
+    cmdclass=commands,
     name="tigra",
     version=VERSION,
     description="TIGraNet, the isometric transformation invariant graph-based network, from scratch on NumPy",
@@ -21,11 +37,11 @@ setup(
     package_dir={"tigra_cli": "cli", "tigra_data": "data"},
     package_data={"tigra_data": ["*.npz", "README.md"]},
     install_requires=[
-        "numpy>=1.24",
+        "numpy>=1.26",
         "scipy>=1.13",
         "numba>=0.60",
-        "pillow>=10",
-        "click>=8.1",
+        "pillow>=10.3",
+        "click>=8.2",
         "threadpoolctl>=3.1",  # holds BLAS to one thread, so that results do not depend on threads
     ],
     extras_require={"test": ["pytest>=7"], "figures": ["matplotlib>=3.7"]},

@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tigra.recipes import RECIPES
+
 
 def tigra(*words) -> dict:
     """Run a command of tigra and return its JSON object."""
@@ -32,6 +34,7 @@ def one_seed(seed: int, runs: int) -> dict:
     return {
         "seed": seed,
         "runs": runs,
+        "recipe": RECIPES["mnist-012"],
         "seconds": trained["seconds"],
         **trained["accuracy"],
         **{kind: result["accuracy"]["mean"] for kind, result in rotated.items()},
@@ -47,7 +50,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("seeds.jsonl"))
     options = parser.parse_args()
     lines = options.out.read_text().splitlines() if options.out.exists() else []
-    done = {record["seed"]: record for record in map(json.loads, lines) if record["runs"] == options.runs}
+    done = {
+        record["seed"]: record
+        for record in map(json.loads, lines)
+        if record["runs"] == options.runs and record["recipe"] == RECIPES["mnist-012"]
+    }
     for seed in range(options.seeds):
         if seed not in done:
             done[seed] = one_seed(seed, options.runs)

@@ -41,6 +41,12 @@ class TigraGroup(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except KeyboardInterrupt:
+            click.echo("Stopped.", err=True)
+            ctx.exit(130)
+        except OSError as error:
+            what = f" ({error.filename})" if error.filename else ""
+            raise click.ClickException(f"{error.strerror or error}{what}; free the place or choose another.") from error
         except MemoryError as error:
             raise click.ClickException(
                 "Not enough memory; use smaller images, fewer filters or a smaller --batch-size."

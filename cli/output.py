@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import time
@@ -66,7 +67,7 @@ class Progress:
     """
 
     def __init__(self):
-        self.is_live = sys.stderr.isatty()
+        self.is_live = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.started = None
         self.last_shown = float("-inf")
 
@@ -87,10 +88,15 @@ class Progress:
         if done and done > self.started[1]:
             left = (now - self.started[0]) / (done - self.started[1]) * (total - done)
             text += f"  {duration(left)} left"
-        width = shutil.get_terminal_size().columns
-        click.echo("\r\x1b[2K" + text[: width - 1], err=True, nl=False)
+        self._write(text[: shutil.get_terminal_size().columns - 1])
 
     def clear(self) -> None:
         """Remove the line."""
         if self.is_live:
-            click.echo("\r\x1b[2K", err=True, nl=False)
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        try:
+            click.echo("\r\x1b[2K" + text, err=True, nl=False)
+        except OSError:  # the terminal is gone; the work goes on
+            self.is_live = False

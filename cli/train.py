@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import time
 from dataclasses import asdict
@@ -76,19 +75,20 @@ def train(ctx, dataset, out, resume, interpolation, seed, threads, as_json, **se
         tigra train mnist-012 --seed 1 --out digits.npz
         tigra train --resume digits.npz
     """
-    with Progress() as progress:
+    with Progress() as progress, StopSignals() as stop:
         progress.show("loading; compiling the kernels takes some seconds the first time")
         if resume:
-            training, splits = _resumed(ctx, resume, dataset, threads)
             out = out or resume
+            check_writable(out)
+            training, splits = _resumed(ctx, resume, dataset, threads)
         else:
             out = out or f"{dataset}.npz"
             training, splits = _fresh(dataset, out, interpolation, seed, threads, settings)
+        training.should_stop = stop.asked
         started = time.monotonic()
-        with stopping_on_signals(training):
-            _run(training, splits, out, progress)
+        _run(training, splits, out, progress)
+        save_training(training, splits, out, resume=None if training.is_finished else training.snapshot())
     if not training.is_finished:
-        save_training(training, splits, out, resume=training.snapshot())
         click.echo(f"Stopped in epoch {len(training.history) + 1}; saved {out}.", err=True)
         click.echo(f"Go on with: tigra train --resume {out}", err=True)
         ctx.exit(130)
@@ -139,26 +139,32 @@ def _resumed(ctx, path, dataset, threads):
     return training, splits
 
 
-@contextlib.contextmanager
-def stopping_on_signals(training: Training):
-    """While this lasts, Ctrl-C (or a termination signal) ends the run after the current step.
+class StopSignals:
+    """While this lasts, Ctrl-C, a termination signal or a vanished terminal only ask the run to stop.
 
-    A second one ends the program at once.
+    It stops after the step under way, and is saved; pressing Ctrl-C again changes nothing about that.
     """
-    received = []
 
-    def note(number, _):
-        received.append(number)
-        signal.signal(number, previous[number])
+    NAMES = "SIGINT", "SIGTERM", "SIGHUP"  # the last is not known everywhere
 
-    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in previous:
-        signal.signal(number, note)
-    training.should_stop = lambda: bool(received)
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
+    def __init__(self):
+        self.received = []
+
+    def __enter__(self) -> StopSignals:
+        numbers = [getattr(signal, name) for name in self.NAMES if hasattr(signal, name)]
+        heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # nohup
+        self.previous = {number: signal.signal(number, self._note) for number in heeded}
+        return self
+
+    def _note(self, number, _):
+        self.received.append(number)
+
+    def asked(self) -> bool:
+        """Whether a signal has come."""
+        return bool(self.received)
+
+    def __exit__(self, *_):
+        for number, handler in self.previous.items():
             signal.signal(number, handler)
 
 

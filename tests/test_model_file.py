@@ -189,7 +189,8 @@ def edited(path, edit):
     "edit, message",
     [
         (lambda meta: meta.update(format="other"), "another program's"),
-        (lambda meta: meta.update(version=2), "version 2, this tigra reads 1"),
+        (lambda meta: meta.update(version=2), "written by a newer tigra; update tigra"),
+        (lambda meta: meta.update(version="x"), "version 'x', this tigra reads 1"),
         (lambda meta: meta.pop("options"), "KeyError"),
         (lambda meta: meta["options"].update(architecture="SC[3"), "expected"),
         (lambda meta: meta["options"].update(architecture="S[99999]-FC[99]"), "smaller than the network"),
@@ -302,8 +303,23 @@ def test_unwritable_places_are_found_before_training(tmp_path):
         check_writable(tmp_path)
     with pytest.raises(ModelFileError, match="choose another file with --out"):
         check_writable(tmp_path / "none" / "model.npz")
+    with pytest.raises(ModelFileError, match="name too long"):
+        check_writable(tmp_path / ("x" * 300))
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(ModelFileError, match="Cannot write"):
+        check_writable(tmp_path / "loop" / "model.npz")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="not an ordinary file"):
+        check_writable(tmp_path / "pipe")
     check_writable(tmp_path / "model.npz")
-    assert os.listdir(tmp_path) == []
+    assert sorted(os.listdir(tmp_path)) == ["loop", "pipe"]
+
+
+def test_an_existing_file_keeps_its_permissions(tmp_path, network):
+    tigra.save(network, tmp_path / "model.npz")
+    (tmp_path / "model.npz").chmod(0o640)
+    tigra.save(network, tmp_path / "model.npz")
+    assert (tmp_path / "model.npz").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_link_stays_a_link(tmp_path, network):

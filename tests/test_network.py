@@ -48,7 +48,7 @@ def test_float32_and_float64_images_give_the_same(network, images):
         (lambda x: x[:, :4], r"\(n, 5, 6\), got \(70, 4, 6\); resize"),
         (lambda x: x[0], "add a first axis"),
         (lambda x: x[:0], "at least one image"),
-        (lambda x: [], "got"),
+        (lambda x: [], "at least one image"),
         (lambda x: (255 * x).astype(np.uint8), "divide 8-bit pixels by 255"),
         (lambda x: np.where(np.arange(70)[:, None, None] == 7, np.nan, x), "image 7 has NaN"),
         (lambda x: np.full_like(x, np.inf), "image 0 has NaN or infinite"),

@@ -61,5 +61,10 @@ def _fitted(grey: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
         return grey
     height, width = shape
     picture = Image.fromarray(grey.astype(np.float32))
-    fitted = ImageOps.pad(picture, (width, height), method=Image.Resampling.BILINEAR, color=0)
-    return np.asarray(fitted, dtype=np.float64)
+    scale = min(height / grey.shape[0], width / grey.shape[1])
+    rows, columns = (max(1, round(scale * size)) for size in grey.shape)
+    top, left = (height - rows) // 2, (width - columns) // 2
+    fitted = np.zeros(shape)
+    scaled = picture.resize((columns, rows), Image.Resampling.BILINEAR)
+    fitted[top : top + rows, left : left + columns] = np.asarray(scaled)
+    return fitted

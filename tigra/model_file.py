@@ -11,6 +11,7 @@ are compared with what the architecture calls for before an array is made.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import io
 import json
@@ -29,8 +30,13 @@ from tigra.version import __version__
 
 FORMAT, FORMAT_VERSION = "tigra model", 1
 RESUME_ARRAYS = "current", "best", "adam_mean", "adam_square"
+TEMPORARY = ".tigra-"  # how the names of files begin that are being written
 LARGEST_META = 16 * 2**20  # bytes
 LARGEST_IMAGE = 2**24  # pixels, with the margin
+
+
+class NewerFormat(Exception):
+    """A model file of a version that this tigra does not know yet."""
 
 
 @dataclass
@@ -72,8 +78,12 @@ def load(path) -> Network:
 def load_model(path) -> Model:
     """The network in a file, with its training facts and the state to resume."""
     try:
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            raise ModelFileError("it is not an ordinary file")
         with zipfile.ZipFile(path) as archive:
             return _unpacked(archive)
+    except NewerFormat as error:
+        raise ModelFileError(f"{path} was written by a newer tigra; update tigra to read it.") from error
     except (TigraError, zipfile.BadZipFile) as error:
         reason = str(error).rstrip(".") if isinstance(error, TigraError) else "truncated, or another format"
         raise ModelFileError(
@@ -89,45 +99,53 @@ def load_model(path) -> Model:
 
 def check_writable(path) -> None:
     """Raise ModelFileError now if `save` could not write to path later."""
-    path = Path(path)
-    if path.is_dir():
+    try:
+        path = Path(os.path.realpath(path))
+        is_folder, exists, is_file = path.is_dir(), path.exists(), path.is_file()
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=TEMPORARY):
+            pass
+    except OSError as error:
+        if not os.path.isdir(path):
+            raise ModelFileError(
+                f"Cannot write the model to {path}: {error.strerror}; choose another file with --out."
+            ) from error
+    if is_folder:
         raise ModelFileError(f"Cannot write the model to {path}: it is a folder; give a file name.")
-    if path.exists() and not os.access(path, os.W_OK):
+    if exists and not is_file:
+        raise ModelFileError(
+            f"Cannot write the model to {path}: it is not an ordinary file; choose another with --out."
+        )
+    if exists and not os.access(path, os.W_OK):
         raise ModelFileError(
             f"Cannot write the model to {path}: it is write-protected; choose another file with --out."
         )
-    try:
-        with tempfile.TemporaryFile(dir=path.resolve().parent):
-            pass
-    except OSError as error:
-        raise ModelFileError(
-            f"Cannot write the model to {path}: {error.strerror}; choose another file with --out."
-        ) from error
 
 
 def write_atomically(path, content: bytes) -> None:
     """Put content into path so that a crash leaves the old file or the new one, never half of it."""
-    path = Path(path).resolve()  # of a symbolic link, the file behind it is replaced
+    path = Path(os.path.realpath(path))  # of a symbolic link, the file behind it is replaced
     temporary = None
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise ModelFileError(f"Cannot write {path}: {error.strerror or error}.") from error
+        raise ModelFileError(
+            f"Cannot write {path}: {error.strerror or error}; make room, or choose another file with --out."
+        ) from error
     finally:
         if temporary and os.path.exists(temporary):
             os.unlink(temporary)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, on systems that let one sync a folder."""
-    if hasattr(os, "O_DIRECTORY"):
+    """Make a rename last through a power cut, where one may sync a folder; the file is there anyway."""
+    with contextlib.suppress(OSError, AttributeError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
@@ -207,6 +225,8 @@ def _meta(archive, members) -> dict:
     meta = json.loads(archive.read("meta.json"), parse_constant=_refuse_constant)
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise ModelFileError("its meta.json is another program's")
+    if type(meta.get("version")) is int and meta["version"] > FORMAT_VERSION:
+        raise NewerFormat
     if meta.get("version") != FORMAT_VERSION:
         raise ModelFileError(f"its format is version {meta.get('version')!r}, this tigra reads {FORMAT_VERSION}")
     if not isinstance(meta["resume"], (dict, type(None))) or not _is_record(meta["training"]):

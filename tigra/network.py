@@ -112,11 +112,11 @@ class Network:
         except ValueError as error:
             raise ShapeError(f"Images must all have one size: {error}.") from error
         expected = f"Expected images of shape (n, {self.image_shape[0]}, {self.image_shape[1]})"
+        if images.size == 0:
+            raise ShapeError(f"{expected}, got none; give at least one image.")
         if images.ndim != 3 or images.shape[1:] != self.image_shape:
             hint = "add a first axis to a single image" if images.shape == self.image_shape else "resize them"
             raise ShapeError(f"{expected}, got {images.shape}; {hint}.")
-        if len(images) == 0:
-            raise ShapeError(f"{expected}, got none; give at least one image.")
         if not np.issubdtype(images.dtype, np.floating):
             raise ShapeError(f"{expected} with real values in [0, 1], got {images.dtype}; divide 8-bit pixels by 255.")
         if not np.isfinite(images).all():

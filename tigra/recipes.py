@@ -1,11 +1,13 @@
 """Recipes: for each data set the architecture and settings with which `tigra train` starts, as data.
 
 "network" holds arguments of `build_network`, "fit" those of `fit`. They were chosen on upright
-digits: the validation set, and 1500 digits of MNIST's training set that are not in mnist-012. For mnist-012 the architecture is the paper's (Table 1) with Chebyshev orders up to 20
-instead of 10, which tell more about 500 training digits; diagonal weight 1/4 makes the grid isotropic to
-fourth order, and smoothing is what the paper's theorems 2 and 3 ask for: the equivariance gap grows
-with the image's second and third derivatives. A margin of 4 pixels keeps responses to turned digits
-inside the grid.
+digits: the validation set, and 1500 digits of MNIST's training set that are not in mnist-012.
+
+For mnist-012 the architecture is the paper's (Table 1) with Chebyshev orders up to 20 instead of
+10, which tell more about 500 training digits. Diagonal weight 1/4 makes the grid isotropic to
+fourth order. Smoothing is what the paper's theorems 2 and 3 ask for: the equivariance gap grows
+with the image's second and third derivatives. A margin of 4 pixels keeps responses to turned
+digits inside the grid.
 """
 
 RECIPES = {

@@ -119,7 +119,8 @@ class Training:
             loss, n_correct, gradient = self._gradient(batch, workers, replicas)
             self._check_finite(loss)
             done, total = n_done * self.n_steps + self.step, options.epochs * self.n_steps
-            self.optimizer.step(gradient, learning_rate(options.learning_rate, done, total, options.schedule))
+            with np.errstate(all="ignore"):
+                self.optimizer.step(gradient, learning_rate(options.learning_rate, done, total, options.schedule))
             self.loss_sum += loss * len(batch)
             self.n_correct += n_correct
             self.step += 1

@@ -49,7 +49,7 @@ def random_rotations(images: np.ndarray, rng: np.random.Generator, interpolation
 
 
 def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
-    """Gaussian blur with standard deviation sigma pixels, zeros outside; sigma = 0 does nothing.
+    """Gaussian blur with standard deviation sigma pixels, zeros outside; below 0.05 it does nothing.
 
     The mean of "rows first" and "columns first": both are the same blur but for rounding, and
     their mean treats the two axes alike to the last bit, so that turning an image by 90 degrees
@@ -60,7 +60,7 @@ def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
     """
     if not (np.isfinite(sigma) and sigma >= 0):
         raise UsageError(f"smoothing must be a number of pixels >= 0, got {sigma!r}.")
-    if sigma == 0:
+    if sigma < 0.05:  # the blur's weight beside a pixel would be exp(-200): nothing
         return images
 
     def blur(array, axis):
