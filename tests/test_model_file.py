@@ -299,7 +299,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, network, 
 
 
 def test_unwritable_places_are_found_before_training(tmp_path):
-    with pytest.raises(ModelFileError, match="it is a folder; give a file name"):
+    with pytest.raises(ModelFileError, match="it is a folder; choose another file"):
         check_writable(tmp_path)
     with pytest.raises(ModelFileError, match="choose another file with --out"):
         check_writable(tmp_path / "none" / "model.npz")

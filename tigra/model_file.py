@@ -16,6 +16,7 @@ import inspect
 import io
 import json
 import os
+import stat
 import tempfile
 import zipfile
 from dataclasses import dataclass, field
@@ -100,25 +101,25 @@ def load_model(path) -> Model:
 def check_writable(path) -> None:
     """Raise ModelFileError now if `save` could not write to path later."""
     try:
-        path = Path(os.path.realpath(path))
-        is_folder, exists, is_file = path.is_dir(), path.exists(), path.is_file()
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=TEMPORARY):
-            pass
+        obstacle = _obstacle(os.path.realpath(path))
     except OSError as error:
-        if not os.path.isdir(path):
-            raise ModelFileError(
-                f"Cannot write the model to {path}: {error.strerror}; choose another file with --out."
-            ) from error
-    if is_folder:
-        raise ModelFileError(f"Cannot write the model to {path}: it is a folder; give a file name.")
-    if exists and not is_file:
-        raise ModelFileError(
-            f"Cannot write the model to {path}: it is not an ordinary file; choose another with --out."
-        )
-    if exists and not os.access(path, os.W_OK):
-        raise ModelFileError(
-            f"Cannot write the model to {path}: it is write-protected; choose another file with --out."
-        )
+        obstacle = error.strerror
+    if obstacle:
+        raise ModelFileError(f"Cannot write the model to {path}: {obstacle}; choose another file with --out.")
+
+
+def _obstacle(path: str) -> str | None:
+    """What stands in the way of writing to path; an OSError says the same."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            return "it is a folder"
+        if not stat.S_ISREG(mode):
+            return "it is not an ordinary file"
+        if not os.access(path, os.W_OK):
+            return "it is write-protected"
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=TEMPORARY):
+        return None
 
 
 def write_atomically(path, content: bytes) -> None:
