@@ -1,15 +1,16 @@
 """Every compiled loop of the package; the only module that imports numba.
 
 Kernels take plain arrays, fill `out`, allocate no more than a few rows of scratch and check nothing:
-their callers own shapes and dtypes. Kernels call only kernels of this file, because numba's on-disk cache does
-not notice edits in other files. They release the GIL, so that worker threads run in parallel.
+their callers own shapes and dtypes. Kernels call only kernels of this file, because numba's on-disk
+cache does not notice edits in other files. They release the GIL, so that worker threads run in
+parallel.
 
-The first three decide which nodes are active further on, and they make that decision free of
-the order of the nodes *to the last bit*: every output node goes through the same operations
-in the same order wherever it lies, and the grid's neighbours are added in pairs that a
-rotation by 90 degrees or a reflection only swaps (floating-point addition is commutative). So
-equal neighbourhoods give equal numbers, and ties stay ties when an image is turned. No
-`fastmath`: it would reorder sums.
+`stencil_step`, `combine` and `add_masked` make the numbers by which dynamic pooling chooses nodes,
+and on a grid they do so independently of the order of the nodes *to the last bit*: every node goes
+through the same operations in the same order wherever it lies, and neighbours are added in pairs
+that a rotation by 90 degrees or a reflection only swaps (floating-point addition is commutative).
+So equal neighbourhoods give equal numbers, and ties stay ties when an image is turned. No
+`fastmath`: it would reorder sums. (`csr_step`, for other graphs, adds edges in the order of its list.)
 """
 
 import numpy as np

@@ -128,22 +128,26 @@ class _Reader:
         self.place = 0
 
     def peek(self) -> str:
+        """The next character that is no space, or "" at the end."""
         while self.place < len(self.text) and self.text[self.place].isspace():
             self.place += 1
         return self.text[self.place : self.place + 1]
 
     def fail(self, expected: str):
+        """Complain about what stands here."""
         got = repr(self.peek()) if self.peek() else "the end"
         raise ArchitectureError(
             f"Architecture {self.text!r}, position {self.place + 1}: expected {expected}, got {got}."
         )
 
     def take(self, symbol: str, expected: str) -> None:
+        """Step over one character, which must be `symbol`."""
         if self.peek() != symbol:
             self.fail(expected)
         self.place += 1
 
     def match(self, pattern: str, expected: str) -> str:
+        """Step over what the regular expression matches, and return it."""
         self.peek()
         found = re.compile(pattern).match(self.text, self.place)
         if found is None:
@@ -152,6 +156,7 @@ class _Reader:
         return found.group()
 
     def item(self) -> Item:
+        """Read one layer, such as SC[3, 3]."""
         self.peek()
         start, known = self.place, ", ".join(LAYER_KINDS)
         name = self.match("[A-Za-z]+", f"the name of a layer ({known})")
@@ -172,6 +177,7 @@ class _Reader:
         return Item(name, tuple(numbers), start + 1)
 
     def number(self, name, argument, smallest) -> int:
+        """Read one number of layer `name`."""
         expected = f"a whole number of at least {smallest} ({name}'s {argument})"
         self.peek()
         start = self.place
