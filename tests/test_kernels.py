@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from tigra import kernels
 from tigra.graph import Graph, grid_graph
@@ -27,10 +28,10 @@ def every_kernel():
 
 
 def test_every_kernel_is_tested_here():
-    """stencil_step covers what it calls."""
+    """stencil_step and sample_moved cover what they call."""
     text = Path(__file__).read_text(encoding="utf-8")
     missing = {name for name in every_kernel() if f"kernels.{name}" not in text}
-    assert missing <= {"_load_row"}
+    assert missing <= {"_load_row", "_spline_weights"}
 
 
 def test_kernels_work_where_no_cache_can_be_written():
@@ -116,3 +117,20 @@ def test_absolute_moments_gradient_is_the_corrected_formula(form, dtype, rtol, r
     form_of(kernels.absolute_moments_gradient, form)(t, mean, grad_mean, grad_variance, out)
     np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
     assert np.all(out[2] == 0)
+
+
+@BOTH
+@pytest.mark.parametrize("cubic", [True, False])
+def test_sample_moved_is_map_coordinates(form, cubic, rng):
+    """Turned and shifted at the same time, on images that are not square, against SciPy."""
+    images, motions = rng.uniform(size=(2, 5, 7)), np.array([[0.8, 0.6, 0.3, -1.2], [0.0, -1.0, 0.0, 0.5]])
+    order, frame = (3 if cubic else 1), 2
+    filtered = np.array([ndimage.spline_filter(image, 3, mode="mirror") if cubic else image for image in images])
+    out = blank(2, 5, 7, dtype=np.float64)
+    framed = np.pad(filtered, ((0, 0), (frame, frame), (frame, frame)), mode="reflect")
+    form_of(kernels.sample_moved, form)(framed, frame, motions, cubic, out)
+    rows, columns = np.mgrid[:5, :7] - np.array([2.0, 3.0])[:, None, None]
+    for image, (cosine, sine, down, right), sampled in zip(images, motions, out, strict=True):
+        places = cosine * rows + sine * columns + 2 - down, -sine * rows + cosine * columns + 3 - right
+        expected = ndimage.map_coordinates(image, places, order=order, mode="constant")
+        np.testing.assert_allclose(sampled, expected, rtol=1e-12, atol=1e-14)

@@ -1,9 +1,19 @@
 import numpy as np
 import pytest
+from PIL import Image
 from scipy import ndimage
 
 from tigra import ShapeError, UsageError
-from tigra.transforms import random_rotations, rotate, smooth
+from tigra.transforms import (
+    pad,
+    random_rotations,
+    random_shifts,
+    resize,
+    rotate,
+    smooth,
+    standardise,
+    translate,
+)
 
 
 @pytest.mark.parametrize("quarter_turns", [-3, -1, 0, 1, 2, 3, 5])
@@ -69,3 +79,114 @@ def test_images_that_do_not_fit_are_refused(images):
 def test_impossible_options_are_refused(call):
     with pytest.raises(UsageError, match="must be"):
         call(np.zeros((1, 3, 3)))
+
+
+# --- size ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("old", [(28, 28), (64, 64), (5, 9), (100, 3), (1, 1)])
+@pytest.mark.parametrize("new", [(26, 26), (50, 50), (7, 13), (28, 28), (1, 1), (3, 100)])
+def test_resizing_is_pillows_bilinear(old, new, rng):
+    images = rng.uniform(size=(2, *old)).astype(np.float32)
+    expected = [Image.fromarray(image).resize(new[::-1], Image.Resampling.BILINEAR) for image in images]
+    resized = resize(images, new)
+    assert resized.dtype == np.float32
+    np.testing.assert_allclose(resized, np.array([np.asarray(image) for image in expected]), atol=2e-6)  # float32
+
+
+def test_resizing_treats_rows_and_columns_and_both_ends_alike(rng):
+    images = rng.uniform(size=(3, 28, 28))
+    for move in (lambda x: x[:, ::-1], lambda x: x.transpose(0, 2, 1), lambda x: np.rot90(x, axes=(1, 2))):
+        np.testing.assert_allclose(resize(move(images), (26, 26)), move(resize(images, (26, 26))), atol=1e-14)
+
+
+def test_resizing_keeps_flat_images_flat_and_many_images_apart(rng):
+    images = np.broadcast_to(rng.uniform(size=(2500, 1, 1)), (2500, 9, 7))
+    np.testing.assert_allclose(resize(images, (4, 11)), np.broadcast_to(images[:, :1, :1], (2500, 4, 11)), rtol=1e-12)
+
+
+def test_padding_centres(rng):
+    images = rng.uniform(size=(2, 28, 28))
+    padded = pad(images, (34, 35))
+    np.testing.assert_array_equal(padded[:, 3:31, 3:31], images)
+    assert padded.shape == (2, 34, 35) and np.isclose(padded.sum(), images.sum())
+    with pytest.raises(UsageError, match="cannot be padded to the smaller 20x40"):
+        pad(images, (20, 40))
+
+
+@pytest.mark.parametrize("shape", [3, (3,), (0, 4), (2.5, 4), "ab", None])
+def test_impossible_sizes_are_refused(shape):
+    for change in (resize, pad):
+        with pytest.raises(UsageError, match="shape must be"):
+            change(np.zeros((1, 2, 2)), shape)
+
+
+# --- shifts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("down", [-9, -2, 0, 3, 8])
+@pytest.mark.parametrize("right", [-1, 0, 5, 7])
+def test_whole_shifts_are_exact(down, right, rng):
+    images = rng.uniform(size=(2, 8, 7))
+    expected = np.array([ndimage.shift(image, (down, right), order=0) for image in images])
+    np.testing.assert_array_equal(translate(images, (down, right)), expected)
+
+
+@pytest.mark.parametrize("interpolation, order", [("cubic", 3), ("linear", 1)])
+def test_other_shifts_are_scipys_clipped(interpolation, order, rng):
+    images, shifts = rng.uniform(size=(3, 8, 9)), [(0.5, -1.25), (2.0, 0.1), (-7.9, 3.3)]
+    for moved, image, shift in zip(translate(images, shifts, interpolation), images, shifts, strict=True):
+        expected = np.clip(ndimage.shift(image, shift, order=order), 0, 1)
+        np.testing.assert_allclose(moved, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_random_shifts_are_whole_or_real_and_reach_both_ends():
+    images = np.zeros((4000, 1, 1))
+    seen = {}
+
+    class Generator:
+        def __init__(self):
+            self.rng = np.random.default_rng(0)
+
+        def integers(self, *arguments, **options):
+            seen["whole"] = self.rng.integers(*arguments, **options)
+            return seen["whole"]
+
+        def uniform(self, *arguments):
+            seen["real"] = self.rng.uniform(*arguments)
+            return seen["real"]
+
+    random_shifts(images, Generator(), 6, whole=True)
+    random_shifts(images, Generator(), 6, whole=False)
+    assert set(seen["whole"].ravel()) == set(range(-6, 7)) and seen["whole"].shape == (4000, 2)
+    assert -6 <= seen["real"].min() < -5.9 and 5.9 < seen["real"].max() <= 6 and np.any(seen["real"] % 1)
+
+
+@pytest.mark.parametrize("shifts", [np.nan, (1, np.inf), [(1, 2)] * 2, (1, 2, 3)])
+def test_shifts_that_do_not_fit_are_refused(shifts):
+    with pytest.raises(UsageError, match="shifts"):
+        translate(np.zeros((3, 4, 4)), shifts)
+
+
+def test_more_images_than_are_worked_off_at_once_stay_in_their_order(rng):
+    images, angles = rng.uniform(size=(2100, 4, 4)), rng.uniform(0, 360, 2100)
+    angles[::7] = 90
+    turned = rotate(images, angles)
+    for place in (0, 1, 1023, 1024, 1365, 2099):
+        np.testing.assert_array_equal(turned[place], rotate(images[place : place + 1], angles[place])[0])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (2, 2), (3, 1)])
+def test_tiny_images_can_be_moved(shape, rng):
+    images = rng.uniform(size=(2, *shape))
+    assert np.isfinite(rotate(images, 33.0)).all() and np.isfinite(translate(images, (0.3, 0.2))).all()
+
+
+# --- grey levels -------------------------------------------------------------------------------------------
+
+
+def test_standardised_images_have_mean_0_and_deviation_1(rng):
+    images = rng.uniform(size=(4, 6, 5)) * [[[1]], [[1e-3]], [[10]], [[0]]] + [[[0]], [[5]], [[-3]], [[0.1]]]
+    result = standardise(images)
+    np.testing.assert_allclose(result.mean(axis=(1, 2)), 0, atol=1e-10)
+    np.testing.assert_allclose(result.std(axis=(1, 2)), [1, 1, 1, 0], rtol=1e-9)

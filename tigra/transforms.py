@@ -1,4 +1,4 @@
-"""Images turned, shifted and smoothed. Images are arrays (n, height, width) with values in [0, 1]."""
+"""Images resized, padded, turned, shifted, smoothed and standardised: arrays (n, height, width) in [0, 1]."""
 
 from __future__ import annotations
 
@@ -6,8 +6,71 @@ import numpy as np
 from scipy import ndimage
 
 from tigra.errors import ShapeError, UsageError
+from tigra.kernels import sample_moved
 
-SPLINE_ORDERS = {"cubic": 3, "linear": 1}
+INTERPOLATIONS = "cubic", "linear"
+AT_ONCE = 1024  # images, so that work arrays stay small
+
+
+# --- size ---------------------------------------------------------------------------------------------
+
+
+def resize(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Images of another size (height, width), stretched if the proportions differ.
+
+    Bilinear; when an image gets smaller, the triangle of weights widens with the pixels it covers,
+    so that none of them is lost (as Pillow does it). The number of pixels sets the scale: pixel
+    centres lie at 1/2, 3/2, ...
+
+    >>> resize(np.array([[[0.0, 1.0]]]), (1, 4))
+    array([[[0.  , 0.25, 0.75, 1.  ]]])
+    >>> resize(np.array([[[1.0, 1.0, 0.0, 0.0]]]), (1, 2)).round(3)
+    array([[[0.857, 0.143]]])
+    """
+    images, (height, width) = _checked(images), checked_shape(shape)
+    resized = np.empty((len(images), height, width), images.dtype)
+    for start in range(0, len(images), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        taller = _resized_rows(images[part], height)
+        resized[part] = _resized_rows(taller.transpose(0, 2, 1), width).transpose(0, 2, 1)
+    return resized
+
+
+def _resized_rows(images, height):
+    """Images with `height` rows: sums of a few weighted rows each."""
+    if images.shape[1] == height:
+        return images
+    rows, weights = _triangle_weights(images.shape[1], height)
+    return sum(weight[:, None] * images[:, row] for row, weight in zip(rows, weights, strict=True))
+
+
+def _triangle_weights(old: int, new: int) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, weights), both (taps, new): the old rows that make each new one, and their shares."""
+    scale = old / new
+    support = max(scale, 1.0)
+    centre = (np.arange(new) + 0.5) * scale
+    first = np.maximum(np.floor(centre - support + 0.5), 0).astype(int)
+    rows = first + np.arange(int(2 * support) + 2)[:, None]
+    weights = np.maximum(1 - np.abs(rows + 0.5 - centre) / support, 0) * (rows < old)
+    return np.minimum(rows, old - 1), weights / weights.sum(axis=0)
+
+
+def pad(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Images in the middle of a larger frame of zeros; of an odd rest the larger half goes below and right.
+
+    >>> pad(np.ones((1, 1, 2)), (3, 3))
+    array([[[0., 0., 0.],
+            [1., 1., 0.],
+            [0., 0., 0.]]])
+    """
+    images, (height, width) = _checked(images), checked_shape(shape)
+    down, right = height - images.shape[1], width - images.shape[2]
+    if down < 0 or right < 0:
+        raise UsageError(f"Images of {images.shape[1:]} cannot be padded to the smaller {height}x{width}; resize them.")
+    return np.pad(images, ((0, 0), (down // 2, down - down // 2), (right // 2, right - right // 2)))
+
+
+# --- isometries -----------------------------------------------------------------------------------------
 
 
 def rotate(images: np.ndarray, degrees, interpolation: str = "cubic") -> np.ndarray:
@@ -17,35 +80,95 @@ def rotate(images: np.ndarray, degrees, interpolation: str = "cubic") -> np.ndar
         image allows it (180 always, 90 and 270 for square images).
     interpolation : "cubic", spline of order 3, or "linear". Values are clipped to [0, 1].
 
+    The numbers are those of `scipy.ndimage.rotate` (mode "constant") to rounding, many images at a time.
+
     >>> rotate(np.array([[[1.0, 0.0], [0.0, 0.0]]]), 90)
     array([[[0., 0.],
             [1., 0.]]])
     """
-    if interpolation not in SPLINE_ORDERS:
-        raise UsageError(f"interpolation must be 'cubic' or 'linear', got {interpolation!r}.")
-    images = np.asarray(images)
-    if images.ndim != 3 or not np.issubdtype(images.dtype, np.floating):
-        raise ShapeError(f"Expected real images (n, height, width) in [0, 1], got {images.dtype} {images.shape}.")
+    images = _checked(images)
     angles = np.asarray(degrees, dtype=np.float64)
     if angles.shape not in ((), (len(images),)) or not np.isfinite(angles).all():
         raise UsageError(f"Expected one finite angle, or one for each of {len(images)} images, got {degrees!r}.")
     angles = np.broadcast_to(angles, len(images))
-    turned = [_rotated(image, angle, interpolation) for image, angle in zip(images, angles, strict=True)]
-    return np.array(turned, dtype=images.dtype).reshape(images.shape)
+    radians = np.deg2rad(angles)
+    motions = np.stack([np.cos(radians), np.sin(radians), 0 * radians, 0 * radians], axis=1)
+    quarters = angles / 90
+    is_square = images.shape[1] == images.shape[2]
+    exact = (quarters % 1 == 0) & (is_square | (quarters % 2 == 0))
+    turned = _moved(images, motions, interpolation, ~exact)
+    for place in np.flatnonzero(exact):
+        turned[place] = np.rot90(images[place], int(quarters[place] % 4))
+    return turned
 
 
-def _rotated(image, angle, interpolation):
-    quarter_turns = angle / 90
-    if quarter_turns == int(quarter_turns) and (image.shape[0] == image.shape[1] or quarter_turns % 2 == 0):
-        return np.rot90(image, int(quarter_turns) % 4)
-    order = SPLINE_ORDERS[interpolation]
-    turned = ndimage.rotate(image.astype(np.float64), angle, reshape=False, order=order)
-    return np.clip(turned, 0.0, 1.0)
+def translate(images: np.ndarray, shifts, interpolation: str = "cubic") -> np.ndarray:
+    """Move each image by (down, right) pixels; what leaves the frame is lost, zeros come in.
+
+    shifts : one pair of real numbers for all, or one for each image, (n, 2). Whole numbers are exact;
+        the others have the numbers of `scipy.ndimage.shift` to rounding, clipped to [0, 1].
+
+    >>> translate(np.array([[[0.0, 1.0, 0.0]]]), (0, 1))
+    array([[[0., 0., 1.]]])
+    >>> translate(np.array([[[0.0, 1.0, 0.0]]]), (0, 0.25), "linear")
+    array([[[0.  , 0.75, 0.25]]])
+    """
+    images = _checked(images)
+    shifts = np.asarray(shifts, dtype=np.float64)
+    if shifts.shape not in ((2,), (len(images), 2)) or not np.isfinite(shifts).all():
+        raise UsageError(f"Expected one pair of finite shifts, or one for each of {len(images)} images, got {shifts}.")
+    shifts = np.broadcast_to(shifts, (len(images), 2))
+    motions = np.concatenate([np.broadcast_to([1.0, 0.0], shifts.shape), shifts], axis=1)
+    exact = (shifts % 1 == 0).all(axis=1)
+    moved = _moved(images, motions, interpolation, ~exact)
+    for place in np.flatnonzero(exact):
+        moved[place] = _shifted(images[place], *np.clip(shifts[place], -max(images.shape), max(images.shape)))
+    return moved
+
+
+def _shifted(image, down, right):
+    """An image moved by whole pixels."""
+    (height, width), down, right = image.shape, int(down), int(right)
+    moved = np.zeros_like(image)
+    moved[max(down, 0) : height + min(down, 0), max(right, 0) : width + min(right, 0)] = image[
+        max(-down, 0) : height - max(down, 0), max(-right, 0) : width - max(right, 0)
+    ]
+    return moved
+
+
+def _moved(images, motions, interpolation, which):
+    """A copy of the images in which those of the mask `which` are moved, interpolated and clipped."""
+    if interpolation not in INTERPOLATIONS:
+        raise UsageError(f"interpolation must be 'cubic' or 'linear', got {interpolation!r}.")
+    moved, places, frame = images.copy(), np.flatnonzero(which), 2
+    for start in range(0, len(places), AT_ONCE):
+        part = places[start : start + AT_ONCE]
+        coefficients = images[part].astype(np.float64)
+        if interpolation == "cubic":
+            for axis in (1, 2):
+                coefficients = ndimage.spline_filter1d(coefficients, 3, axis=axis, mode="mirror")
+        framed = np.pad(coefficients, ((0, 0), (frame, frame), (frame, frame)), mode="reflect")
+        sampled = np.empty(images[part].shape)
+        sample_moved(framed, frame, motions[part], interpolation == "cubic", sampled)
+        moved[part] = np.clip(sampled, 0.0, 1.0)
+    return moved
 
 
 def random_rotations(images: np.ndarray, rng: np.random.Generator, interpolation="cubic") -> np.ndarray:
     """Turn each image by its own angle, uniform in [0, 360) degrees."""
     return rotate(images, rng.uniform(0, 360, len(images)), interpolation)
+
+
+def random_shifts(images, rng: np.random.Generator, largest: float, whole: bool = True, interpolation="cubic"):
+    """Move each image by its own shift, uniform in [-largest, largest] down and right; whole pixels, or real."""
+    if whole:
+        shifts = rng.integers(-int(largest), int(largest), (len(images), 2), endpoint=True)
+    else:
+        shifts = rng.uniform(-largest, largest, (len(images), 2))
+    return translate(images, shifts, interpolation)
+
+
+# --- grey levels ------------------------------------------------------------------------------------------
 
 
 def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
@@ -67,3 +190,39 @@ def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
         return ndimage.gaussian_filter1d(array, sigma, axis=axis, mode="constant")
 
     return 0.5 * (blur(blur(images, 1), 2) + blur(blur(images, 2), 1))
+
+
+def standardise(images: np.ndarray) -> np.ndarray:
+    """Each image with mean 0 and standard deviation 1; a flat one becomes 0.
+
+    >>> standardise(np.array([[[1.0, 3.0]], [[5.0, 5.0]]]))
+    array([[[-1.,  1.]],
+    <BLANKLINE>
+           [[ 0.,  0.]]])
+    """
+    images = _checked(images)
+    centred = images - images.mean(axis=(1, 2), keepdims=True)
+    deviation = centred.std(axis=(1, 2), keepdims=True)
+    tiny = 1e-6 * np.abs(images).max(axis=(1, 2), keepdims=True, initial=0)  # a flat image's rounding errors
+    return np.where(deviation > tiny, centred / np.where(deviation > tiny, deviation, 1), 0)
+
+
+# --- checks -------------------------------------------------------------------------------------------------
+
+
+def checked_shape(shape) -> tuple[int, int]:
+    """shape as (height, width), if it is two whole numbers of at least 1."""
+    try:
+        height, width = shape
+    except (TypeError, ValueError):
+        height = width = 0
+    if not all(isinstance(size, (int, np.integer)) and size >= 1 for size in (height, width)):
+        raise UsageError(f"shape must be (height, width) in whole pixels, got {shape!r}.")
+    return int(height), int(width)
+
+
+def _checked(images) -> np.ndarray:
+    images = np.asarray(images)
+    if images.ndim != 3 or not np.issubdtype(images.dtype, np.floating):
+        raise ShapeError(f"Expected real images (n, height, width) in [0, 1], got {images.dtype} {images.shape}.")
+    return images
