@@ -42,6 +42,7 @@ setup(
         "numba>=0.60",
         "pillow>=10.3",
         "click>=8.2",
+        "pooch>=1.8",  # downloads MNIST and ETH-80, checks their SHA-256, knows the platform's cache folder
         "threadpoolctl>=3.1",  # holds BLAS to one thread, so that results do not depend on threads
     ],
     extras_require={"test": ["pytest>=7"], "figures": ["matplotlib>=3.7"]},

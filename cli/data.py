@@ -1,0 +1,211 @@
+"""`tigra data`: which data sets there are, where their files lie, how to get them, whether they are whole."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import click
+from tigra_cli.data_options import data_dir_option
+from tigra_cli.data_show import show
+from tigra_cli.options import json_option
+from tigra_cli.output import Progress, percent, print_json, table
+
+EMBEDDED = "mnist-012"
+
+
+@click.group()
+def data():
+    """List, fetch, verify and show the data sets.
+
+    MNIST and ETH-80 are looked for in --data-dir, in $TIGRA_DATA and in the cache folder.
+
+    \b
+    Example:
+        tigra data list --json
+        tigra data fetch mnist
+        tigra data show mnist-012 --out digits.png
+    """
+
+
+data.add_command(show)
+
+
+def size_text(n_bytes: int) -> str:
+    """A number of bytes for people.
+
+    >>> size_text(512), size_text(28881), size_text(20_674_182), size_text(1_250_000_000)
+    ('512 B', '28.9 kB', '20.7 MB', '1.2 GB')
+    """
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= factor:
+            return f"{n_bytes / factor:.1f} {unit}"
+    return f"{n_bytes} B"
+
+
+def _source(ctx, name: str):
+    """The source called `name`, or that of a data set called so; no more to do for the embedded one."""
+    from tigra.sources import source_named
+
+    if name == EMBEDDED:
+        click.echo(f"{EMBEDDED} comes with tigra: there is nothing to fetch or to verify.")
+        ctx.exit()
+    return source_named(name)
+
+
+def _folder(path: Path) -> Path:
+    return path if path.is_dir() else path.parent
+
+
+# --- list ---------------------------------------------------------------------------------------------
+
+
+@data.command("list")
+@data_dir_option
+@json_option
+def list_datasets(data_dir, as_json):
+    """Show the data sets, and where their files were found.
+
+    \b
+    Example:
+        tigra data list --data-dir DOWNLOADS
+    """
+    from tigra.sources import SOURCES, cache_folder
+
+    embedded = resources.files("tigra_data").joinpath("mnist-012.npz")
+    entries = [
+        {"name": EMBEDDED, "source": None, "found": True, "origin": "tigra", "paths": [str(embedded)],
+         "bytes": len(embedded.read_bytes())}
+    ]  # fmt: skip
+    for source in SOURCES.values():
+        entries += [{"name": name, "source": source.name} | _whereabouts(source, data_dir) for name in source.datasets]
+    if as_json:
+        print_json({"cache": str(cache_folder()), "datasets": entries})
+        return
+    rows = [
+        (entry["name"], size_text(entry["bytes"]), entry["origin"], _folder(Path(entry["paths"][0])))
+        if entry["found"]
+        else (entry["name"], "-", "-", f"not found; run 'tigra data fetch {entry['source']}'")
+        for entry in entries
+    ]
+    click.echo(table(rows, header=("data set", "size", "found by", "in")))
+    click.echo(f"cache folder: {cache_folder()}")
+
+
+def _whereabouts(source, data_dir) -> dict:
+    from tigra.sources import find
+
+    found = find(source.name, data_dir)
+    if found is None:
+        return {"found": False, "origin": None, "paths": [], "bytes": 0}
+    return {"found": True, "origin": found.origin, "paths": list(map(str, found.paths)), "bytes": found.n_bytes}
+
+
+# --- fetch --------------------------------------------------------------------------------------------
+
+
+@data.command()
+@click.argument("name", metavar="NAME")
+@click.option("--mirror", metavar="URL", help="A server's folder with the files, tried before the published ones.")
+@click.option("--file", "files", multiple=True, metavar="FILE", help="Which archive of ETH-80, by its file name.")
+@click.option(
+    "--data-dir",
+    type=click.Path(exists=True, file_okay=False),
+    help="Put the files into a folder in here, instead of the cache folder.",
+)
+@json_option
+@click.pass_context
+def fetch(ctx, name, mirror, files, data_dir, as_json):
+    """Download the files of NAME: mnist or eth80, or a data set made from them.
+
+    Files that are there and right are not downloaded again. MNIST's files must have the SHA-256 that
+    is published. For ETH-80 none is: all its pictures must be there and open.
+
+    \b
+    Example:
+        tigra data fetch mnist
+        tigra data fetch eth80 --file eth80-cropped256.tgz
+    """
+    from tigra import download
+    from tigra.sources import cache_folder, find
+
+    source = _source(ctx, name)
+    with Progress() as progress:
+        progress.show(f"looking for {source.name}")
+        found, paths = _right_ones(source, files, data_dir), []
+        if not found:
+
+            def on_progress(file: str, done: int, total: int) -> None:
+                part = f" of {size_text(total)}  {percent(done / total)}" if total else ""
+                progress.show(f"{file}  {size_text(done)}{part}", done if total else 0, total, phase=file)
+
+            folder = (Path(data_dir) if data_dir else cache_folder()) / source.name
+            paths = download.fetch(source, mirror, folder, on_progress, files=files)
+    if as_json:
+        folder = _folder((found.paths if found else paths)[0])
+        print_json({"source": source.name, "folder": str(folder), "fetched": [path.name for path in paths]})
+    elif found:
+        click.echo(f"{source.name} is already in {_folder(found.paths[0])} ({found.origin}).")
+    else:
+        click.echo(f"{source.name}: {', '.join(path.name for path in paths)} in {folder}")
+        for path in paths:
+            _tell_sum(path)
+    first = find(source.name, data_dir)
+    if paths and not set(first.paths) & set(paths):
+        click.echo(f"Note: {first.paths[0]} ({first.origin}) comes first when data is looked for.", err=True)
+
+
+def _right_ones(source, files, data_dir):
+    """Where a source, or the file of it that was asked for, is on this machine, if it is right; else None."""
+    from tigra.sources import find, verify
+
+    found = find(source.name, data_dir)
+    if found is None or (data_dir and found.origin != "--data-dir"):
+        return None
+    if files and not {path.name for path in found.paths} >= set(files):
+        return None
+    return found if all(state == "ok" for _, state, _ in verify(source.name, data_dir)) else None
+
+
+def _tell_sum(path: Path) -> None:
+    kept = path.with_name(path.name + ".sha256")
+    if kept.is_file():
+        click.echo(f"No SHA-256 of {path.name} is published: all pictures are there and open, but that is all we know.")
+        click.echo(f"Its SHA-256, {kept.read_text().split()[0]}, is kept in {kept.name}.")
+
+
+# --- verify -------------------------------------------------------------------------------------------
+
+
+@data.command()
+@click.argument("name", metavar="[NAME]", required=False)
+@data_dir_option
+@json_option
+@click.pass_context
+def verify(ctx, name, data_dir, as_json):
+    """Check the files of NAME, or of all that is found, by their content.
+
+    Exit status 1 if a file is damaged, or if NAME is not there.
+
+    \b
+    Example:
+        tigra data verify mnist
+    """
+    from tigra import sources
+
+    names = [_source(ctx, name).name] if name else list(sources.SOURCES)
+    with Progress() as progress:
+        results = []
+        for source in names:
+            progress.show(f"verifying {source}")
+            results += [(source, *result) for result in sources.verify(source, data_dir)]
+    if name and any(state == "absent" for _, _, state, _ in results):
+        raise sources.missing(names[0], data_dir)
+    passed = all(state != "damaged" for _, _, state, _ in results)
+    if as_json:
+        keys = ("source", "file", "state", "detail")
+        print_json({"passed": passed, "files": [dict(zip(keys, result, strict=True)) for result in results]})
+    else:
+        click.echo(table([(state, file, detail.removeprefix(f"{file} ")) for _, file, state, detail in results]))
+    if not passed:
+        ctx.exit(1)

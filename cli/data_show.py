@@ -1,0 +1,61 @@
+"""`tigra data show`: a contact sheet of a data set."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import click
+from tigra_cli.data_options import check_options, data_dir_option, given_options, loading, split_options, test_options
+from tigra_cli.options import interpolation_option, json_option, seed_option, threads_option
+from tigra_cli.output import Progress, print_json
+
+FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".gif": "GIF", ".webp": "WEBP", ".tiff": "TIFF"}
+
+
+@click.command()
+@click.argument("dataset", metavar="NAME")
+@click.option("--out", required=True, type=click.Path(dir_okay=False), help="Picture file to write.")
+@click.option("--columns", type=click.IntRange(1, 100), default=6, show_default=True, help="Images a class and block.")
+@data_dir_option
+@split_options
+@test_options
+@interpolation_option
+@seed_option
+@threads_option
+@json_option
+def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json, **settings):
+    """Draw a contact sheet: classes in rows, upright and transformed images side by side.
+
+    NAME is a data set, or a folder of pictures. An existing file is replaced.
+
+    \b
+    Example:
+        tigra data show mnist-012 --out digits.png
+    """
+    from tigra.contact_sheet import contact_sheet
+    from tigra.datasets import load_dataset
+    from tigra.model_file import write_atomically
+
+    kind = FORMATS.get(Path(out).suffix.lower())
+    if kind is None:
+        raise click.UsageError(f"{out} has no ending that says which kind of picture to write; use .png.")
+    options = given_options(settings)
+    check_options(dataset, options)
+    with Progress() as progress:
+        progress.show("loading")
+        splits = load_dataset(
+            dataset, seed, interpolation, data_dir, threads=threads, on_progress=loading(progress), **options
+        )
+        sheet, content = contact_sheet(splits, columns), io.BytesIO()
+        sheet.save(content, kind)
+        write_atomically(out, content.getvalue())
+    for note in splits.notes:
+        click.echo(f"Note: {note}.", err=True)
+    if as_json:
+        sizes = {part: len(getattr(splits, part).labels) for part in ("train", "valid", "test")}
+        facts = {"file": out, "dataset": splits.name, "protocol": splits.protocol, "notes": list(splits.notes)}
+        print_json(facts | {"classes": splits.class_names, "images": sizes})
+        return
+    click.echo(f"{out}: {len(splits.class_names)} classes of {splits.name}")
+    click.echo(splits.protocol)
