@@ -12,6 +12,7 @@ COMMANDS = {
     "train": "Train a network and save it.",
     "evaluate": "Measure a model's accuracy on freshly transformed test images.",
     "predict": "Name the class of each IMAGE.",
+    "data": "List, fetch, verify and show the data sets.",
     "info": "Show what a model file holds.",
     "gradcheck": "Compare every hand-written gradient with finite differences.",
 }

@@ -68,7 +68,7 @@ class Progress:
 
     def __init__(self):
         self.is_live = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self.started = None
+        self.phase, self.started = "", None
         self.last_shown = float("-inf")
 
     def __enter__(self) -> Progress:
@@ -77,9 +77,11 @@ class Progress:
     def __exit__(self, *_):
         self.clear()
 
-    def show(self, text: str, done: int = 0, total: int = 0) -> None:
-        """Show text and, from the pace since the first call with done > 0, the time left."""
+    def show(self, text: str, done: int = 0, total: int = 0, phase: str = "") -> None:
+        """Show text and, from the pace since the first call of this phase with done > 0, the time left."""
         now = time.monotonic()
+        if phase != self.phase:
+            self.phase, self.started = phase, None
         if done and self.started is None:
             self.started = now, done
         if not self.is_live or (now - self.last_shown < 0.1 and done != total):

@@ -9,13 +9,19 @@ from tigra_cli.output import Progress, percent, print_json
 
 from tigra.errors import ImageError
 from tigra.images import read_image
-from tigra.model_file import load
+from tigra.model_file import load_model
+
+SHOWN = 5  # classes; of more only the most likely are printed
 
 
 @click.command()
 @model_argument
 @click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=EXISTING_FILE)
-@click.option("--invert", is_flag=True, help="For dark ink on light paper, if the model learned light on dark.")
+@click.option(
+    "--invert",
+    is_flag=True,
+    help="For dark ink on light paper, if the model learned light on dark, or the other way round.",
+)
 @threads_option
 @json_option
 @click.pass_context
@@ -30,7 +36,9 @@ def predict(ctx, model, images, invert, threads, as_json):
     Example:
         tigra predict mnist-012.npz digit.png
     """
-    network = load(model)
+    loaded = load_model(model)
+    network = loaded.network
+    invert ^= loaded.training.get("dataset_options", {}).get("invert") is True
     arrays, results = [], []
     with Progress() as progress:
         for number, path in enumerate(images):
@@ -53,7 +61,20 @@ def predict(ctx, model, images, invert, threads, as_json):
         if "error" in result:
             click.echo(f"Error: {result['error']}", err=True)
         elif not as_json:
-            each = ", ".join(f"{name}: {percent(p)}" for name, p in result["probabilities"].items())
-            click.echo(f"{result['image']}: {result['label']}  ({each})")
+            click.echo(f"{result['image']}: {result['label']}  ({_in_words(result['probabilities'])})")
     if any("error" in result for result in results):
         ctx.exit(1)
+
+
+def _in_words(probabilities: dict[str, float]) -> str:
+    """Every class with its probability; of many classes the most likely ones.
+
+    >>> _in_words({"cat": 0.25, "dog": 0.75})
+    'cat: 25.0 %, dog: 75.0 %'
+    """
+    listed = list(probabilities.items())
+    if len(listed) > SHOWN:
+        listed = sorted(listed, key=lambda item: -item[1])[:3] + [
+            ("others", 1 - sum(sorted(probabilities.values())[-3:]))
+        ]
+    return ", ".join(f"{name}: {percent(p)}" for name, p in listed)

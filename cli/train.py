@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 
 import click
+from tigra_cli.data_options import (
+    check_options,
+    data_dir_option,
+    given_options,
+    loading,
+    split_options,
+    test_options,
+)
 from tigra_cli.options import EXISTING_FILE, interpolation_option, json_option, seed_option, threads_option
 from tigra_cli.output import Progress, duration, percent, print_json, table
 
-from tigra.architecture import build_network
-from tigra.datasets import load_dataset
+from tigra.architecture import build_network, with_pooling_limited
+from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import ModelFileError
 from tigra.layers.dense import START_VALUES
 from tigra.model_file import check_writable, load_model, save
@@ -57,69 +68,99 @@ def recipe_option(name, kind, text):
 @recipe_option("--active", click.Choice(["map", "union"]), "Sets of active nodes: per map, or one for all.")
 @recipe_option("--mixing", click.Choice(["vector", "full"]), "Weights of input maps: shared, or per filter.")
 @recipe_option("--init", click.Choice(START_VALUES), "Start values of FC layers.")
+@data_dir_option
+@split_options
+@test_options
 @interpolation_option
 @seed_option
 @threads_option
 @json_option
 @click.pass_context
-def train(ctx, dataset, out, resume, interpolation, seed, threads, as_json, **settings):
+def train(ctx, dataset, out, resume, threads, as_json, **settings):
     """Train a network and save it.
 
-    DATASET is a name such as mnist-012, which comes with tigra. Settings that are not given are
-    those of the data set's recipe. The best epoch is chosen on upright validation images; test
-    images are only for the report. An existing model file is replaced. Ctrl-C stops and keeps what
-    was learned: go on with --resume.
+    DATASET is mnist-012, which comes with tigra, one of mnist-rot, mnist-trans and eth-80 ('tigra
+    data list'), or a folder of your own pictures: one subfolder for each class, or folders train,
+    valid and test that have them. Settings that are not given are those of the data set's
+    recipe. The best epoch is chosen on upright validation images; test images are only for the
+    report. An existing model file is replaced. Ctrl-C stops and keeps what was learned: go on with
+    --resume.
 
     \b
     Example:
         tigra train mnist-012 --seed 1 --out digits.npz
         tigra train --resume digits.npz
+        tigra train pictures --size 32x32 --test-rotations
     """
     with Progress() as progress, StopSignals() as stop:
         progress.show("loading; compiling the kernels takes some seconds the first time")
+        load = partial(
+            load_dataset, data_dir=settings["data_dir"], threads=threads, on_progress=loading(progress, stop.asked)
+        )
         if resume:
             out = out or resume
             check_writable(out)
-            training, splits = _resumed(ctx, resume, dataset, threads)
+            training, splits = _resumed(ctx, resume, dataset, threads, load)
         else:
-            out = out or f"{dataset}.npz"
-            training, splits = _fresh(dataset, out, interpolation, seed, threads, settings)
+            out = out or default_name(dataset)
+            training, splits = _fresh(dataset, out, threads, settings, load)
+        progress.clear()
+        for note in splits.notes:
+            click.echo(f"Note: {note}.", err=True)
         training.should_stop = stop.asked
         started = time.monotonic()
         _run(training, splits, out, progress)
+        seconds = time.monotonic() - started
         save_training(training, splits, out, resume=None if training.is_finished else training.snapshot())
     if not training.is_finished:
         click.echo(f"Stopped in epoch {len(training.history) + 1}; saved {out}.", err=True)
         click.echo(f"Go on with: tigra train --resume {out}", err=True)
         ctx.exit(130)
-    report = _report(training, splits, out, threads, time.monotonic() - started)
+    with Progress() as progress:
+        report = _report(training, splits, out, threads, seconds, progress)
     save_training(training, splits, out, report=report)
     print_json(report) if as_json else _print_report(report, training, splits)
 
 
-def _fresh(dataset, out, interpolation, seed, threads, settings):
+def default_name(dataset) -> str:
+    """The model file's name where none is given: that of the data set, or of the folder.
+
+    >>> default_name("mnist-012"), default_name("photos/pets/")
+    ('mnist-012.npz', 'pets.npz')
+    """
+    return f"{dataset if dataset in DATASETS else Path(dataset or '.').resolve().name or 'model'}.npz"
+
+
+def _fresh(dataset, out, threads, settings, load):
     """A new run, from the recipe and the settings given."""
     if dataset is None:
         raise click.UsageError("Name a DATASET, or a run to go on with: --resume FILE.")
-    splits = load_dataset(dataset, seed=seed, interpolation=interpolation)
+    of_data, seed = given_options(settings), settings["seed"]
+    check_options(dataset, of_data)
     check_writable(out)
-    recipe, given = RECIPES[dataset], {name: value for name, value in settings.items() if value is not None}
+    splits = load(dataset, seed=seed, interpolation=settings["interpolation"], **of_data)
+    recipe = RECIPES[dataset if dataset in RECIPES else "folder"]
+    given = {name: value for name, value in settings.items() if value is not None}
     if "neighbours" in given:
         given["neighbours"] = int(given["neighbours"])
+    options = recipe["network"] | {name: given[name] for name in NETWORK_OPTIONS if name in given}
+    if "architecture" not in given and dataset not in DATASETS:  # small pictures have few nodes
+        height, width = (size + 2 * options["margin"] for size in splits.image_shape)
+        options["architecture"] = with_pooling_limited(options["architecture"], height * width)
     network = build_network(
-        **recipe["network"] | {name: given[name] for name in NETWORK_OPTIONS if name in given},
+        **options,
         image_shape=splits.image_shape,
         n_classes=len(splits.class_names),
         seed=seed,
     )
     network.class_names = splits.class_names
-    options = FitOptions(**recipe["fit"] | {name: given[name] for name in FIT_OPTIONS if name in given}, seed=seed)
-    return Training(network, splits, options, threads), splits
+    how = FitOptions(**recipe["fit"] | {name: given[name] for name in FIT_OPTIONS if name in given}, seed=seed)
+    return Training(network, splits, how, threads), splits
 
 
-def _resumed(ctx, path, dataset, threads):
-    """The run that a model file holds, ready to go on."""
-    allowed = "resume", "threads", "out", "as_json", "dataset"
+def _resumed(ctx, path, dataset, threads, load):
+    """The run that a model file holds, ready to go on; a folder of pictures may have moved in between."""
+    allowed = "resume", "threads", "out", "as_json", "dataset", "data_dir"
     for name in ctx.params:
         if name not in allowed and ctx.get_parameter_source(name).name == "COMMANDLINE":
             option = "--" + name.replace("_", "-")
@@ -127,11 +168,14 @@ def _resumed(ctx, path, dataset, threads):
     model = load_model(path)
     if model.resume is None:
         raise ModelFileError(f"{path} holds a finished run, there is nothing to resume; start a new one.")
-    if dataset not in (None, model.training.get("dataset")):
-        raise click.UsageError(f"{path} was trained on {model.training.get('dataset')}, not on {dataset}.")
+    trained_on = model.training.get("dataset")
+    if dataset not in (None, trained_on) and (trained_on in DATASETS or not os.path.isdir(dataset)):
+        raise click.UsageError(f"{path} was trained on {trained_on}, not on {dataset}.")
+    if trained_on and trained_on not in DATASETS and not os.path.isdir(dataset or trained_on):
+        raise click.UsageError(f"The folder {trained_on} is not here; say where: tigra train FOLDER --resume {path}.")
     arrays, numbers = model.resume
     try:
-        splits = load_dataset(model.training["dataset"], **model.training["dataset_options"])
+        splits = load(dataset or model.training["dataset"], **model.training["dataset_options"])
         training = Training(model.network, splits, FitOptions(**numbers["options"]), threads)
         training.restore(arrays, numbers)
     except Exception as error:  # the file's numbers may be of any kind
@@ -197,6 +241,7 @@ def save_training(training: Training, splits, out, report=None, resume=None) -> 
     facts = {
         "dataset": splits.name,
         "dataset_options": splits.options,
+        "dataset_content": splits.content,
         "protocol": splits.protocol,
         "options": asdict(training.options),
         "best_epoch": best.number if best else 0,
@@ -206,9 +251,14 @@ def save_training(training: Training, splits, out, report=None, resume=None) -> 
     save(training.best_network(), out, facts, resume)
 
 
-def _report(training: Training, splits, out, threads, seconds) -> dict:
+def _report(training: Training, splits, out, threads, seconds, progress) -> dict:
     """The documented JSON object; accuracies as fractions."""
     network = training.network
+
+    def measure(name, split):
+        what = f"measuring the accuracy on {name.replace('_', ', ')}"
+        return accuracy(network, split, threads, lambda done, total: progress.show(what, done, total, phase=what))
+
     return {
         "model": str(out),
         "architecture": network.options["architecture"],
@@ -218,25 +268,24 @@ def _report(training: Training, splits, out, threads, seconds) -> dict:
         "best_epoch": training.best_epoch.number,
         "seconds": round(seconds, 3),
         "protocol": splits.protocol,
-        "accuracy": {
-            "train": accuracy(network, splits.train, threads),
-            "valid": accuracy(network, splits.valid, threads),
-            "test_upright": accuracy(network, splits.test_upright, threads),
-            "test_transformed": accuracy(network, splits.test, threads),
-        },
+        "notes": list(splits.notes),
+        "accuracy": {name: measure(name, split) for name, split in _measured(splits).items()},
     }
+
+
+def _measured(splits) -> dict:
+    """What the accuracy is reported on; transformed test images only where there are any."""
+    measured = {"train": splits.train, "valid": splits.valid, "test_upright": splits.test_upright}
+    return measured | ({"test_transformed": splits.test} if splits.transform else {})
 
 
 def _print_report(report, training, splits) -> None:
     rows = [
         (name.replace("_", ", "), len(split.labels), percent(report["accuracy"][name]))
-        for name, split in {
-            "train": splits.train,
-            "valid": splits.valid,
-            "test_upright": splits.test_upright,
-            "test_transformed": splits.test,
-        }.items()
+        for name, split in _measured(splits).items()
     ]
+    if not splits.transform:
+        rows[-1] = ("test", *rows[-1][1:])
     click.echo(f"{splits.name}: {report['architecture']}, {report['parameters']} parameters, seed {report['seed']}")
     click.echo(f"{splits.protocol}")
     click.echo(table(rows, header=("images", "n", "accuracy")))

@@ -44,3 +44,11 @@ def small_network():
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Tests have a cache folder of their own, and leave the user's alone."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("TIGRA_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -9,9 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import tigra_cli
-from tigra_cli.main import COMMANDS
+from tigra_cli.main import COMMANDS, main
 
 import tigra
 
@@ -43,7 +44,7 @@ def test_there_are_examples_in_docstrings():
 def measurements_hidden(text):
     """Text without what differs from machine to machine: percentages, seconds, epochs, errors; blanks folded."""
     text = re.sub(r"\d+\.\d %|\d+\.\de-\d+|(?<=best epoch )\d+", "#", text)
-    text = re.sub(r"[\d minsh]+ on \d+ threads|(?<=digit.png: )\d", "#", text)
+    text = re.sub(r"[\d minsh]+ on \d+ threads|(?<=digit.png: )\w+", "#", text)
     return re.sub(r"[ ]+", " ", text).strip()
 
 
@@ -73,7 +74,20 @@ def test_the_readme_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch):
                     assert float(result.stdout.split()[0]) >= 93.0
                 n_commands += 1
     assert n_commands >= 6
-    assert {path.name for path in tmp_path.iterdir()} == {"mnist-012.npz", "digit.png", "mine.npz", "small.npz"}
+    left = {"mnist-012.npz", "digit.png", "mine.npz", "small.npz", "pictures", "pictures.npz", "digits.png"}
+    assert {path.name for path in tmp_path.iterdir()} == left
+
+
+def test_commands_that_need_a_download_are_at_least_well_formed():
+    """They stand in `text` blocks: every word must be a command, an option or a value that tigra takes."""
+    commands = [line for block in blocks(README, "text") for line in block.splitlines()]
+    assert len(commands) >= 4
+    for line in commands:
+        program, *words = shlex.split(line)
+        context, command = click.Context(main), main
+        while isinstance(command, click.Group):
+            command = command.get_command(context, words.pop(0))
+        assert program == "tigra" and command.make_context(line, words)
 
 
 def test_recipes_are_arguments_that_exist():

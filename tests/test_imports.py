@@ -9,7 +9,8 @@ import tigra
 
 PACKAGE = Path(tigra.__file__).parent
 READING_ORDER = """
-    version errors transforms datasets images graph kernels polynomials
+    version errors kernels transforms images image_store archives sources download
+    splits protocols file_digests picture_files folders datasets contact_sheet graph polynomials
     layers.base layers.spectral_conv layers.dynamic_pool layers.statistics layers.dense layers
     loss workers network notation architecture recipes optim settings training model_file gradcheck
 """.split()

@@ -2,9 +2,13 @@
 
 Read the modules in this order; each imports only those above it:
 
-    version, errors
-    transforms, datasets, images       the image
-    graph, kernels, polynomials        the graph, and polynomials of its Laplacian
+    version, errors, kernels           kernels: every compiled loop, to be read when it is called
+    transforms, images, image_store    pictures as arrays
+    archives, sources, download        MNIST and ETH-80: their files
+    splits, protocols                  the paper's data sets
+    file_digests, picture_files, folders        the user's own pictures
+    datasets, contact_sheet            all of them by name, and to look at
+    graph, polynomials                 the graph, and polynomials of its Laplacian
     layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
     loss, workers, network             from signal to class scores
     notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
@@ -22,7 +26,7 @@ What most people need is here at the top:
 """
 
 from tigra.architecture import build_network, count_parameters
-from tigra.datasets import DATASETS, Split, Splits, load_dataset
+from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import (
     ArchitectureError,
     DatasetError,
@@ -42,6 +46,7 @@ from tigra.network import Network
 from tigra.notation import format_architecture, parse_architecture
 from tigra.recipes import RECIPES
 from tigra.settings import Epoch, FitOptions
+from tigra.splits import Split, Splits
 from tigra.training import Training, accuracy, fit
 from tigra.version import __version__
 

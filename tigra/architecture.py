@@ -140,6 +140,20 @@ def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str
     return total + (site.size + 1) * n_classes
 
 
+def with_pooling_limited(architecture: str, n_nodes: int) -> str:
+    """The architecture for a graph of n_nodes: its first DP keeps at most half of them, the next a quarter, ...
+
+    >>> with_pooling_limited("SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[4]", 256)
+    'SC[3, 3]-DP[128]-SC[6, 3]-DP[64]-S[4]'
+    """
+    items, limit = parse_architecture(architecture), n_nodes
+    for place, item in enumerate(items):
+        if item.name == "DP":
+            limit = max(1, limit // 2)
+            items[place] = item._replace(numbers=(min(item.numbers[0], limit),))
+    return format_architecture(items)
+
+
 def build_network(
     architecture: str,
     image_shape: tuple[int, int],

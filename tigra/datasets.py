@@ -1,99 +1,84 @@
-"""Data sets: from files to training, validation and test images with labels."""
+"""Data sets by name, or a folder of pictures: one door to all of them."""
 
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
-from importlib import resources
-from typing import NamedTuple
 
 import numpy as np
 
-from tigra.errors import DatasetError, UsageError
-from tigra.transforms import random_rotations
+from tigra.errors import UsageError
+from tigra.folders import load_folder
+from tigra.protocols import load_eth_80, load_mnist_012, load_mnist_rot, load_mnist_trans
+from tigra.splits import Splits
+from tigra.transforms import INTERPOLATIONS
+
+DATASETS = {
+    "mnist-012": load_mnist_012,
+    "mnist-rot": load_mnist_rot,
+    "mnist-trans": load_mnist_trans,
+    "eth-80": load_eth_80,
+}
+SURROUNDINGS = "data_dir", "threads", "on_progress"  # where and how to load, not what
 
 
-class Split(NamedTuple):
-    """images : array (n, height, width), real, in [0, 1]; labels : integers (n,)."""
+def load_dataset(
+    name: str,
+    seed: int = 0,
+    interpolation: str = "cubic",
+    data_dir=None,
+    threads: int = 1,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    **options,
+) -> Splits:
+    """The splits of a data set, or of a folder with a subfolder of pictures for each class.
 
-    images: np.ndarray
-    labels: np.ndarray
-
-
-@dataclass(frozen=True)
-class Splits:
-    """A data set, ready to train on and to test with.
-
-    train, valid : upright images; test : transformed ones; test_upright : the same before that
-    transform : function (images, rng) -> transformed images, which made `test`; `fresh_test` uses
-        it for further test sets
-    protocol : what was done, in words and numbers, to be printed with every result
-    """
-
-    name: str
-    train: Split
-    valid: Split
-    test: Split
-    test_upright: Split
-    class_names: list[str]
-    transform: Callable
-    options: dict = field(default_factory=dict)
-    protocol: str = ""
-
-    @property
-    def image_shape(self) -> tuple[int, int]:
-        """(height, width) of the images."""
-        return self.train.images.shape[1:]
-
-    def fresh_test(self, seed) -> Split:
-        """The test images under new random transformations; seed as for `numpy.random.default_rng`."""
-        rng = np.random.default_rng(seed)
-        return Split(self.transform(self.test_upright.images, rng), self.test_upright.labels)
-
-
-def load_dataset(name: str, seed: int = 0, interpolation: str = "cubic") -> Splits:
-    """The splits of a data set; `seed` and `interpolation` decide how test images are transformed.
+    seed : decides everything random: which images go where, and how test images are transformed
+    interpolation : of images that are turned or shifted, "cubic" or "linear"
+    data_dir : where to look first for the files of MNIST and ETH-80 (`tigra.sources`)
+    threads : for decoding pictures; on_progress : called with (what is done, how many, of how many)
+    options : of this data set, see the functions in `tigra.protocols` and `tigra.folders`
 
     >>> splits = load_dataset("mnist-012")
     >>> splits.train.images.shape, splits.valid.images.shape, splits.test.images.shape
     ((500, 28, 28), (100, 28, 28), (100, 28, 28))
     """
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
         raise UsageError(f"seed must be a whole number >= 0, got {seed!r}.")
-    if not isinstance(name, str) or name not in DATASETS:
-        raise UsageError(f"There is no data set {name!r}; choose one of {', '.join(DATASETS)}.")
-    return DATASETS[name](seed=seed, interpolation=interpolation)
+    if interpolation not in INTERPOLATIONS:
+        raise UsageError(f"interpolation must be one of {', '.join(INTERPOLATIONS)}, got {interpolation!r}.")
+    loader = loader_of(name)
+    known = dataset_options(name)
+    for option in options:
+        if option not in known:
+            raise UsageError(f"{name} has no option {option}; it has {', '.join(known)}.")
+    surroundings = {"data_dir": data_dir, "threads": threads, "on_progress": on_progress}
+    taken = {key: value for key, value in surroundings.items() if key in inspect.signature(loader).parameters}
+    return loader(seed=int(seed), interpolation=interpolation, **taken, **options)
 
 
-def load_mnist_012(seed: int = 0, interpolation: str = "cubic") -> Splits:
-    """500/100/100 MNIST digits 0, 1, 2 that come with the package; test digits are rotated.
+def loader_of(name) -> Callable[..., Splits]:
+    """The function that loads the data set `name`, or the folder of that name."""
+    if isinstance(name, str) and name in DATASETS:
+        return DATASETS[name]
+    if isinstance(name, (str, os.PathLike)) and os.path.isdir(name):
 
-    The digits lie upright in data/mnist-012.npz (data/draw_mnist_012.py drew them). Each test digit
-    is turned by its own random angle in [0, 360) degrees.
-    """
-    try:
-        with resources.files("tigra_data").joinpath("mnist-012.npz").open("rb") as file:
-            stored = dict(np.load(file, allow_pickle=False))
-    except ModuleNotFoundError as error:
-        raise DatasetError("The package's data is not installed; run 'pip install .' in tigra's folder.") from error
-    upright = {
-        part: Split(stored[f"{part}_images"] / 255.0, stored[f"{part}_labels"].astype(np.int64))
-        for part in ("train", "valid", "test")
-    }
-    transform = partial(random_rotations, interpolation=interpolation)
-    rotated = transform(upright["test"].images, np.random.default_rng(seed))
-    return Splits(
-        name="mnist-012",
-        train=upright["train"],
-        valid=upright["valid"],
-        test=Split(rotated, upright["test"].labels),
-        test_upright=upright["test"],
-        class_names=["0", "1", "2"],
-        transform=transform,
-        options={"seed": int(seed), "interpolation": interpolation},
-        protocol=f"train and valid upright, test rotated by [0, 360) degrees, {interpolation} interpolation",
+        def load_this_folder(**options):
+            return load_folder(name, **options)
+
+        load_this_folder.__signature__ = inspect.signature(load_folder)
+        return load_this_folder
+    raise UsageError(
+        f"There is no data set {name!r}; choose one of {', '.join(DATASETS)}, or give a folder of pictures."
     )
 
 
-DATASETS = {"mnist-012": load_mnist_012}
+def dataset_options(name) -> list[str]:
+    """The options that a data set takes, apart from where and how it is loaded.
+
+    >>> dataset_options("mnist-trans")[:3]
+    ['seed', 'interpolation', 'size']
+    """
+    parameters = inspect.signature(loader_of(name)).parameters
+    return [option for option in parameters if option not in (*SURROUNDINGS, "folder")]

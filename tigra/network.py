@@ -8,12 +8,15 @@ import numpy as np
 
 from tigra.errors import ShapeError, TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
+from tigra.image_store import LazyImages
 from tigra.layers import Layer, Standardise, Statistics
 from tigra.loss import softmax
 from tigra.transforms import smooth
 from tigra.workers import Workers, micro_batches
 
 LARGEST_PIXEL = 50.0  # far beyond standardised images, far below 255
+LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
+PREPARED_AT_ONCE = 256  # images, so that the smoothing's work arrays stay small
 
 
 class Network:
@@ -84,10 +87,18 @@ class Network:
 
     def prepare(self, images) -> np.ndarray:
         """Check images (n, height, width), frame and smooth them, and lay them out as (n, N) of the dtype."""
+        images = self.checked(images)
+        prepared = np.empty((len(images), self.graph.n_nodes), self.dtype)
+        for start in range(0, len(images), PREPARED_AT_ONCE):
+            part = slice(start, start + PREPARED_AT_ONCE)
+            prepared[part] = self.prepare_part(images[part], start)
+        return prepared
+
+    def prepare_part(self, images, start: int = 0) -> np.ndarray:
+        """`prepare` for a few images, the first of which is number `start`."""
         margin = self.options["margin"]
-        images = np.pad(self._checked(images), ((0, 0), (margin, margin), (margin, margin)))
-        smoothed = smooth(images, self.options["smoothing"])
-        return smoothed.reshape(len(images), -1).astype(self.dtype)
+        framed = np.pad(self._checked_pixels(images, start), ((0, 0), (margin, margin), (margin, margin)))
+        return smooth(framed, self.options["smoothing"]).reshape(len(images), -1).astype(self.dtype)
 
     def signal(self, prepared: np.ndarray) -> GraphSignal:
         """Rows (B, N) of `prepare` as one map (1, N, B), active on all nodes: y_0 of the paper."""
@@ -106,28 +117,37 @@ class Network:
             grad = layer.backward(grad)
         return grad
 
-    def _checked(self, images) -> np.ndarray:
+    def checked(self, images):
+        """Images that fit the network by their shape and type: an array, or LazyImages as they are."""
         try:
-            images = np.asarray(images)
+            images = images if isinstance(images, LazyImages) else np.asarray(images)
         except ValueError as error:
             raise ShapeError(f"Images must all have one size: {error}.") from error
-        expected = f"Expected images of shape (n, {self.image_shape[0]}, {self.image_shape[1]})"
         if images.size == 0:
-            raise ShapeError(f"{expected}, got none; give at least one image.")
+            raise ShapeError(f"{self._expected}, got none; give at least one image.")
         if images.ndim != 3 or images.shape[1:] != self.image_shape:
             hint = "add a first axis to a single image" if images.shape == self.image_shape else "resize them"
-            raise ShapeError(f"{expected}, got {images.shape}; {hint}.")
+            raise ShapeError(f"{self._expected}, got {images.shape}; {hint}.")
         if not np.issubdtype(images.dtype, np.floating):
-            raise ShapeError(f"{expected} with real values in [0, 1], got {images.dtype}; divide 8-bit pixels by 255.")
+            raise ShapeError(
+                f"{self._expected} with real values in [0, 1], got {images.dtype}; divide 8-bit pixels by 255."
+            )
+        return images
+
+    def _checked_pixels(self, images: np.ndarray, start: int) -> np.ndarray:
         if not np.isfinite(images).all():
-            bad = int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
-            raise ShapeError(f"{expected} with finite pixels, but image {bad} has NaN or infinite ones.")
+            bad = start + int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
+            raise ShapeError(f"{self._expected} with finite pixels, but image {bad} has NaN or infinite ones.")
         if np.abs(images).max() > LARGEST_PIXEL:
             raise ShapeError(
-                f"{expected} with values in [0, 1], got values up to {np.abs(images).max():g};"
+                f"{self._expected} with values in [0, 1], got values up to {np.abs(images).max():g};"
                 " divide 8-bit pixels by 255."
             )
         return images if images.dtype in (np.float32, np.float64) else images.astype(np.float64)
+
+    @property
+    def _expected(self) -> str:
+        return f"Expected images of shape (n, {self.image_shape[0]}, {self.image_shape[1]})"
 
     # --- what users call ------------------------------------------------------------------------
 
@@ -158,19 +178,37 @@ class Network:
 
     def _through(self, images, until: int, threads: int) -> np.ndarray:
         """Rows of outputs of layer number `until` - 1 for all images, by micro-batches."""
-        prepared = self.prepare(images)
+        images = self.checked(images)
 
         @np.errstate(all="ignore")  # what overflows is found below
         def run(part):
-            return self.replica().forward(self.signal(prepared[part]), until).T
+            return self.replica().forward(self.signal(self.prepare_part(images[part], part.start)), until).T
 
         with Workers(threads) as workers:
-            rows = np.concatenate(list(workers.map(run, micro_batches(len(prepared)))))
+            rows = np.concatenate(list(workers.map(run, micro_batches(len(images)))))
         if not np.isfinite(rows).all():
             raise TigraError(
                 "The network's numbers overflow on these images: its parameters are too large; train it anew."
             )
         return rows
+
+
+class PreparedImages:
+    """What `Network.prepare` makes of images: kept if that is small, else made again whenever rows are asked for.
+
+    Both give the same bits, because every image is prepared by itself.
+    """
+
+    def __init__(self, network: Network, images, largest: int = LARGEST_PREPARED):
+        self.network, self.images = network, network.checked(images)
+        n_bytes = len(self.images) * network.graph.n_nodes * network.dtype.itemsize
+        self.array = network.prepare(self.images) if n_bytes <= largest else None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, rows) -> np.ndarray:
+        return self.network.prepare_part(self.images[rows]) if self.array is None else self.array[rows]
 
 
 def _in_one_vector(dictionaries: list[dict], dtype) -> np.ndarray:

@@ -13,14 +13,16 @@ from dataclasses import asdict
 
 import numpy as np
 
-from tigra.datasets import Split, Splits
 from tigra.errors import ShapeError, TrainingError
 from tigra.layers import Standardise
 from tigra.loss import image_losses, negative_log_likelihood
-from tigra.network import Network
+from tigra.network import Network, PreparedImages
 from tigra.optim import Adam, learning_rate
 from tigra.settings import Epoch, FitOptions, read_history
+from tigra.splits import Split, Splits, generator
 from tigra.workers import Workers, micro_batches
+
+CALIBRATION_IMAGES = 5000  # from which the statistics are standardised, where there are more
 
 
 def fit(network: Network, splits: Splits, threads: int = 1, **options) -> Iterator[Epoch]:
@@ -69,7 +71,7 @@ class Training:
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # where to go on, once `run` has ended
         if any(isinstance(layer, Standardise) and not layer.is_calibrated for layer in network.layers):
-            network.calibrate(train.images, threads)
+            network.calibrate(_some(train.images, options.seed), threads)
 
     @property
     def n_steps(self) -> int:
@@ -230,18 +232,23 @@ class Training:
         self.network.parameters[:] = arrays["best"]
 
 
-def accuracy(network: Network, split, threads: int = 1) -> float:
-    """Fraction of a split's images that the network names rightly."""
+def accuracy(network: Network, split, threads: int = 1, on_progress=lambda done, total: None) -> float:
+    """Fraction of a split's images that the network names rightly; on_progress is called with (done, of how many)."""
     split = _as_split(split)
-    named, labels = network.predict(split.images, threads), np.asarray(split.labels)
-    if labels.shape != named.shape:
-        raise ShapeError(f"{len(named)} images need as many labels, got {labels.shape}.")
-    return float((named == labels).mean())
+    images, labels = network.checked(split.images), np.asarray(split.labels)
+    if labels.shape != (len(images),):
+        raise ShapeError(f"{len(images)} images need as many labels, got {labels.shape}.")
+    n_right = 0
+    for start in range(0, len(images), 1024):
+        part = slice(start, start + 1024)
+        n_right += int((network.predict(images[part], threads) == labels[part]).sum())
+        on_progress(min(part.stop, len(images)), len(images))
+    return n_right / len(images)
 
 
-def _checked_split(network: Network, split, what: str) -> tuple[np.ndarray, np.ndarray]:
+def _checked_split(network: Network, split, what: str) -> tuple[PreparedImages, np.ndarray]:
     """Prepared images and labels of a split that fits the network."""
-    prepared, labels = network.prepare(split.images), np.asarray(split.labels)
+    prepared, labels = PreparedImages(network, split.images), np.asarray(split.labels)
     if labels.shape != (len(prepared),) or not np.issubdtype(labels.dtype, np.integer):
         raise ShapeError(
             f"The {what} set has {len(prepared)} images, so it needs as many integer labels,"
@@ -260,9 +267,18 @@ def _as_split(split) -> Split:
     return Split(split.images, split.labels) if hasattr(split, "images") else Split(*split)
 
 
+def _some(images, seed: int):
+    """All images, or a random choice: enough for means and deviations."""
+    if len(images) <= CALIBRATION_IMAGES:
+        return images
+    return images[np.sort(generator(seed, "calibration").permutation(len(images))[:CALIBRATION_IMAGES])]
+
+
 def _fingerprint(*arrays) -> str:
-    """SHA-256 of the training and validation images and labels."""
+    """SHA-256 of the training and validation images and labels, whatever their precision."""
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array, dtype="<f8" if np.ndim(array) == 3 else "<i8"))
+        array, kind = (array, "<f8") if np.ndim(array) == 3 else (np.asarray(array), "<i8")
+        for start in range(0, len(array), 1024):  # a part at a time, for memory's sake
+            digest.update(np.ascontiguousarray(array[start : start + 1024], dtype=kind))
     return digest.hexdigest()

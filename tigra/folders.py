@@ -1,0 +1,228 @@
+"""The user's own pictures: a folder with a subfolder for each class becomes a data set.
+
+    FOLDER/cat/*.png, FOLDER/dog/*.png              split by the seed, the same share of every class
+    FOLDER/train/cat/..., valid/..., test/...       split as they lie; a part that is missing is drawn from train
+
+Pictures are decoded once (`tigra.image_store`); a folder may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from tigra.errors import DatasetError, ImageError
+from tigra.file_digests import LARGEST_FILE, digests_of
+from tigra.image_store import ImageStore, StoredImages, build_store, open_store, store_key
+from tigra.picture_files import PictureFile, case_note, counted, list_pictures, usual_size
+from tigra.sources import cache_folder
+from tigra.splits import Split, Splits, assemble, draw_stratified, generator, turned_at_random
+from tigra.transforms import checked_shape
+
+SHARE = 0.15  # of every class for validation, and as much for the test
+REASONS = {  # words in the messages of `tigra.images`, and what to call the file
+    "is not a picture": "file that is no picture",
+    "too large": "picture too large",
+    "larger than": "file too large",
+    "pixels": "picture with impossible pixels",
+    "damaged": "damaged picture",
+}
+
+
+def load_folder(
+    folder,
+    seed: int = 0,
+    interpolation: str = "cubic",
+    size: tuple[int, int] | None = None,
+    invert: bool = False,
+    test_rotations: bool = False,
+    train_rotations: int | str = 0,
+    threads: int = 1,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Splits:
+    """Splits of the pictures in a folder; what was left out, and why, is said in `notes`.
+
+    size : (height, width) to which pictures are fitted, without stretching; by default their own if
+        they all have the same, of at most 50x50, else 50x50
+    invert : for dark things on light ground, so that the ground becomes 0, as it is outside of the frame
+    test_rotations : turn test images by random angles
+
+    Pictures that are equal after decoding count once, so that none is in two parts; of two that lie in
+    different parts the one in the test is kept, then the one in validation. Equal pictures in
+    different classes are all left out.
+    """
+    files = list_pictures(Path(folder))
+    size = checked_shape(size) if size is not None else usual_size(files)
+    store, content = _decoded(Path(folder), files, size, invert, threads, on_progress)
+    found = {file.name: file for file in files}
+    class_names = sorted({file.class_name for file in files})
+    rows, notes = _without_duplicates(store, found)
+    labels = _labels(store, rows, found, class_names)
+    parts = np.array([found[store.names[row]].part for row in rows])
+    _check_classes(class_names, labels, parts)
+    parts = _drawn_parts(parts, labels, class_names, seed)
+    upright = {
+        part: Split(StoredImages(store.pixels, rows[parts == part]), labels[parts == part])
+        for part in ("train", "valid", "test")
+    }
+    return assemble(
+        str(folder),
+        upright,
+        class_names=class_names,
+        seed=seed,
+        train_rotations=train_rotations,
+        options={"size": size, "invert": bool(invert), "test_rotations": bool(test_rotations)},
+        notes=(*_skipped_note(store, len(files)), *notes, *case_note(files)),
+        content=content,
+        **_test_of(size, invert, test_rotations, interpolation),
+    )
+
+
+def load_test_folder(
+    folder,
+    shape: tuple[int, int],
+    class_names: list[str],
+    invert: bool = False,
+    test_rotations: bool = False,
+    interpolation: str = "cubic",
+    threads: int = 1,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Splits:
+    """All pictures of a folder, or those of its folder test, for a network that was trained on others.
+
+    shape, class_names : the network's; the folder's classes must be among its classes. There is
+    nothing in `train` and `valid`.
+    """
+    files = list_pictures(Path(folder))
+    files = [file for file in files if file.part == "test"] or files
+    if strange := sorted({file.class_name for file in files} - set(class_names)):
+        known = ", ".join(class_names[:10]) + (", ..." if len(class_names) > 10 else "")
+        raise DatasetError(
+            f"{folder} has the class {strange[0]!r}, which the network has not learned; it knows {known}."
+        )
+    store, content = _decoded(Path(folder), files, tuple(shape), invert, threads, on_progress)
+    notes = _skipped_note(store, len(files))
+    if not store.names:
+        raise DatasetError(f"No picture in {folder} can be read ({notes[0]}).")
+    rows = np.arange(len(store.names))
+    labels = _labels(store, rows, {file.name: file for file in files}, class_names)
+    none = Split(StoredImages(store.pixels, rows[:0]), labels[:0])
+    return assemble(
+        str(folder),
+        {"train": none, "valid": none, "test": Split(StoredImages(store.pixels, rows), labels)},
+        class_names=class_names,
+        notes=(*notes, *case_note(files)),
+        content=content,
+        **_test_of(shape, invert, test_rotations, interpolation),
+    )
+
+
+def _test_of(size, invert, test_rotations, interpolation) -> dict:
+    """What `assemble` is to know about sizes and the transformation of test images."""
+    words = f"rotated by [0, 360) degrees, {interpolation} interpolation" if test_rotations else "as in the files"
+    return {
+        "before": f"{size[0]}x{size[1]} grey{', inverted' if invert else ''}, ",
+        "test_words": f"test {words}",
+        "transform": partial(turned_at_random, interpolation=interpolation) if test_rotations else None,
+        "interpolation": interpolation,
+    }
+
+
+# --- pixels ---------------------------------------------------------------------------------------------
+
+
+def _decoded(folder, files, size, invert, threads, on_progress) -> tuple[ImageStore, str]:
+    """(store, key): the store of these files, from the cache or a new one, and the hash that names it."""
+    cache = cache_folder()
+    digests = digests_of(folder, files, cache, lambda done, total: on_progress("looking at files", done, total))
+    key = store_key([(file.name, digest) for file, digest in zip(files, digests, strict=True)], size, invert)
+    store = open_store(cache, key)
+    if store is None:
+
+        def report(done, total):
+            on_progress("decoding pictures", done, total)
+
+        contents = map(_content, files, digests)
+        store = build_store(cache, key, contents, len(files), size, invert, threads, report)
+    return store, key
+
+
+def _content(file: PictureFile, digest: str) -> tuple[str, bytes | ImageError]:
+    """(name, bytes of the file); an error instead of the bytes where they cannot be had."""
+    try:
+        if not file.path.is_file():
+            return file.name, ImageError(f"{file.name} is not an ordinary file.")
+        if file.path.stat().st_size > LARGEST_FILE:
+            return file.name, ImageError(f"{file.name} is larger than {LARGEST_FILE >> 20} MB.")
+        content = file.path.read_bytes()
+    except OSError as error:
+        return file.name, ImageError(f"Cannot read {file.name}: {error.strerror or error}.")
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise DatasetError(f"{file.path} has changed while it was read; start again when the folder is at rest.")
+    return file.name, content
+
+
+def _labels(store, rows, found: dict[str, PictureFile], class_names) -> np.ndarray:
+    numbers = {name: number for number, name in enumerate(class_names)}
+    return np.array([numbers[found[store.names[row]].class_name] for row in rows], dtype=np.int64)
+
+
+def _without_duplicates(store: ImageStore, found: dict[str, PictureFile]) -> tuple[np.ndarray, list[str]]:
+    """(rows to keep, notes): of equal pictures one, or none if their classes differ."""
+    rank = {"test": 0, "valid": 1, "train": 2, "": 3}
+    equal = defaultdict(list)
+    for row, digest in enumerate(store.digests):
+        equal[digest].append(row)
+    kept, repeated, contradictory = [], [], []
+    for rows in equal.values():
+        if len({found[store.names[row]].class_name for row in rows}) > 1:
+            contradictory += [store.names[row] for row in rows]
+            continue
+        first, *others = sorted(rows, key=lambda row: (rank[found[store.names[row]].part], row))
+        kept.append(first)
+        repeated += [store.names[row] for row in others]
+    notes = []
+    if repeated:
+        notes.append(f"left out {counted(repeated, 'duplicate')}")
+    if contradictory:
+        notes.append(f"left out {counted(contradictory, 'picture')}: equal ones lie in different classes")
+    return np.array(sorted(kept), dtype=int), notes
+
+
+# --- parts ------------------------------------------------------------------------------------------------
+
+
+def _check_classes(class_names, labels, parts) -> None:
+    """Raise DatasetError unless there are two classes or more, each with pictures to learn from."""
+    if len(class_names) < 2:
+        raise DatasetError(f"There is only one class, {class_names[0]!r}; a classifier needs two subfolders or more.")
+    for label, name in enumerate(class_names):
+        if not np.isin(parts[labels == label], ("train", "")).any():
+            raise DatasetError(
+                f"Class {name!r} has no picture to learn from that can be read; add some, or remove its folder."
+            )
+
+
+def _drawn_parts(parts, labels, class_names, seed) -> np.ndarray:
+    """The part of each picture; where valid or test is missing it is drawn from the training pictures."""
+    parts = np.where(parts == "", "train", parts).astype("U5")
+    rng = generator(seed, "split")
+    for part, share in (("test", SHARE), ("valid", SHARE / (1 - SHARE))):
+        if not (parts == part).any():
+            places = np.flatnonzero(parts == "train")
+            parts[places[draw_stratified(labels[places], share, rng, class_names)]] = part
+    return parts
+
+
+def _skipped_note(store: ImageStore, n_files: int) -> list[str]:
+    """One sentence on the files that are no pictures, or cannot be read."""
+    by_kind = defaultdict(list)
+    for name, reason in store.skipped:
+        by_kind[next((kind for text, kind in REASONS.items() if text in reason), "unreadable file")].append(name)
+    listed = "; ".join(counted(names, kind) for kind, names in by_kind.items())
+    return [f"skipped {len(store.skipped)} of {n_files} files: {listed}"] if listed else []
