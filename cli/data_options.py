@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import click
+from tigra_cli.options import interpolation_option, json_option, seed_option, threads_option
 from tigra_cli.output import Progress
 
 
@@ -73,6 +74,15 @@ def _decorated(options):
 
 test_options = _decorated(_TEST_OPTIONS)
 split_options = _decorated(_SPLIT_OPTIONS)
+
+
+def data_options(command):
+    """Everything that a command which loads a data set needs to know about it."""
+    for decorate in (json_option, threads_option, seed_option, interpolation_option, test_options, split_options):
+        command = decorate(command)
+    return data_dir_option(command)
+
+
 DATA_OPTIONS = [name[2:].replace("-", "_") for name, _, _ in _TEST_OPTIONS + _SPLIT_OPTIONS]
 
 

@@ -6,8 +6,7 @@ import io
 from pathlib import Path
 
 import click
-from tigra_cli.data_options import check_options, data_dir_option, given_options, loading, split_options, test_options
-from tigra_cli.options import interpolation_option, json_option, seed_option, threads_option
+from tigra_cli.data_options import check_options, data_options, given_options, loading
 from tigra_cli.output import Progress, print_json
 
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".gif": "GIF", ".webp": "WEBP", ".tiff": "TIFF"}
@@ -17,13 +16,7 @@ FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".gif": "GIF", ".webp
 @click.argument("dataset", metavar="NAME")
 @click.option("--out", required=True, type=click.Path(dir_okay=False), help="Picture file to write.")
 @click.option("--columns", type=click.IntRange(1, 100), default=6, show_default=True, help="Images a class and block.")
-@data_dir_option
-@split_options
-@test_options
-@interpolation_option
-@seed_option
-@threads_option
-@json_option
+@data_options
 def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json, **settings):
     """Draw a contact sheet: classes in rows, upright and transformed images side by side.
 

@@ -10,15 +10,8 @@ from functools import partial
 from pathlib import Path
 
 import click
-from tigra_cli.data_options import (
-    check_options,
-    data_dir_option,
-    given_options,
-    loading,
-    split_options,
-    test_options,
-)
-from tigra_cli.options import EXISTING_FILE, interpolation_option, json_option, seed_option, threads_option
+from tigra_cli.data_options import check_options, data_options, given_options, loading
+from tigra_cli.options import EXISTING_FILE
 from tigra_cli.output import Progress, duration, percent, print_json, table
 
 from tigra.architecture import build_network, with_pooling_limited
@@ -68,13 +61,7 @@ def recipe_option(name, kind, text):
 @recipe_option("--active", click.Choice(["map", "union"]), "Sets of active nodes: per map, or one for all.")
 @recipe_option("--mixing", click.Choice(["vector", "full"]), "Weights of input maps: shared, or per filter.")
 @recipe_option("--init", click.Choice(START_VALUES), "Start values of FC layers.")
-@data_dir_option
-@split_options
-@test_options
-@interpolation_option
-@seed_option
-@threads_option
-@json_option
+@data_options
 @click.pass_context
 def train(ctx, dataset, out, resume, threads, as_json, **settings):
     """Train a network and save it.
