@@ -23,8 +23,8 @@ def blank(*shape, dtype):
     return np.full(shape, np.nan, dtype)
 
 
-def every_kernel():
-    return {name for name, value in vars(kernels).items() if hasattr(value, "py_func")}
+def every_kernel(module=kernels):
+    return {name for name, value in vars(module).items() if hasattr(value, "py_func")}
 
 
 def test_every_kernel_is_tested_here():
@@ -134,3 +134,23 @@ def test_sample_moved_is_map_coordinates(form, cubic, rng):
         places = cosine * rows + sine * columns + 2 - down, -sine * rows + cosine * columns + 3 - right
         expected = ndimage.map_coordinates(image, places, order=order, mode="constant")
         np.testing.assert_allclose(sampled, expected, rtol=1e-12, atol=1e-14)
+
+
+@BOTH
+@DTYPES
+def test_candidates_have_the_nodes_last_and_minus_infinity_outside_omega(form, dtype, rtol, rng):
+    z, omega = rng.standard_normal((2, 5, 3)).astype(dtype), rng.uniform(size=(1, 5, 3)) > 0.4
+    out = blank(2, 3, 5, dtype=dtype)
+    form_of(kernels.candidates, form)(z, omega, dtype(-np.inf), out)
+    np.testing.assert_array_equal(out, np.where(omega, z, -np.inf).transpose(0, 2, 1))
+
+
+@BOTH
+@DTYPES
+def test_keep_above_keeps_what_is_in_omega_and_above_the_threshold(form, dtype, rtol, rng):
+    z, omega = rng.standard_normal((2, 5, 3)).astype(dtype), rng.uniform(size=(1, 5, 3)) > 0.4
+    threshold = z[:, 2].copy()
+    active, y = np.ones((2, 5, 3), bool), blank(2, 5, 3, dtype=dtype)
+    form_of(kernels.keep_above, form)(z, omega, threshold, active, y)
+    np.testing.assert_array_equal(active, omega & (z > threshold[:, None]))
+    np.testing.assert_array_equal(y, z * active)

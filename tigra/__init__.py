@@ -8,7 +8,7 @@ Read the modules in this order; each imports only those above it:
     splits, protocols                  the paper's data sets
     file_digests, picture_files, folders        the user's own pictures
     datasets, contact_sheet            all of them by name, and to look at
-    graph, polynomials                 the graph, and polynomials of its Laplacian
+    graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
     layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
     loss, workers, network             from signal to class scores
     notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network

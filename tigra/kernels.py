@@ -1,9 +1,9 @@
-"""Every compiled loop of the package; the only module that imports numba.
+"""Compiled loops, and the decorator that compiles them; the only module that imports numba.
 
 Kernels take plain arrays, fill `out`, allocate no more than a few rows of scratch and check nothing:
-their callers own shapes and dtypes. Kernels call only kernels of this file, because numba's on-disk
-cache does not notice edits in other files. They release the GIL, so that worker threads run in
-parallel.
+their callers own shapes and dtypes. Kernels call only kernels of their own file, because numba's
+on-disk cache does not notice edits in other files. They release the GIL, so that worker threads
+run in parallel. Those that do the work of a whole layer on a grid stand in `tigra.grid_kernels`.
 
 `stencil_step`, `combine` and `add_masked` make the numbers by which dynamic pooling chooses nodes,
 and on a grid they do so independently of the order of the nodes *to the last bit*: every node goes
@@ -156,6 +156,36 @@ def absolute_moments_gradient(t, mean, grad_mean, grad_variance, out):
             value = row[b]
             slope = one_nth * (grad_mean[b] + two * (abs(value) - mean[b]) * grad_variance[b])
             to[b] = slope * np.sign(value)
+
+
+# --- dynamic pooling ------------------------------------------------------------------------------------------
+
+
+@kernel
+def candidates(z, omega, outside, out):
+    """Fill out (K, B, N), nodes last, with z (K, N, B) on the nodes of omega (1, N, B), and `outside` elsewhere."""
+    n_maps, n_nodes, n_batch = z.shape
+    for k in range(n_maps):
+        for v in range(n_nodes):
+            source, is_in, to = z[k, v], omega[0, v], out[k, :, v]
+            for b in range(n_batch):
+                to[b] = source[b] if is_in[b] else outside
+
+
+@kernel
+def keep_above(z, omega, threshold, active, y):
+    """Fill active with "in omega, and above the threshold (K, B)", y with z there and 0 elsewhere."""
+    n_maps, n_nodes, n_batch = z.shape
+    for k in range(n_maps):
+        for v in range(n_nodes):
+            source, is_in, mark, to = z[k, v], omega[0, v], active[k, v], y[k, v]
+            for b in range(n_batch):
+                mark[b] = is_in[b] & (source[b] > threshold[k, b])
+            for b in range(n_batch):
+                to[b] = source[b] * mark[b]
+
+
+# --- images ----------------------------------------------------------------------------------------------------
 
 
 @kernel

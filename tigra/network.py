@@ -178,19 +178,26 @@ class Network:
 
     def _through(self, images, until: int, threads: int) -> np.ndarray:
         """Rows of outputs of layer number `until` - 1 for all images, by micro-batches."""
-        images = self.checked(images)
-
-        @np.errstate(all="ignore")  # what overflows is found below
-        def run(part):
-            return self.replica().forward(self.signal(self.prepare_part(images[part], part.start)), until).T
-
         with Workers(threads) as workers:
-            rows = np.concatenate(list(workers.map(run, micro_batches(len(images)))))
-        if not np.isfinite(rows).all():
+            columns = self.outputs(PreparedImages(self, images, largest=0), workers, until)
+        if not np.isfinite(columns).all():
             raise TigraError(
                 "The network's numbers overflow on these images: its parameters are too large; train it anew."
             )
-        return rows
+        return np.ascontiguousarray(columns.T)
+
+    def outputs(self, prepared: PreparedImages, workers: Workers, until: int | None = None) -> np.ndarray:
+        """Outputs (features, n) of the last layer, or of layer number `until` - 1; they may not be finite."""
+        idle = [self.replica() for _ in range(workers.threads)]  # one for each thread, with its workspace
+
+        @np.errstate(all="ignore")
+        def run(part):
+            replica = idle.pop()
+            columns = replica.forward(self.signal(prepared[part]), until)
+            idle.append(replica)
+            return columns
+
+        return np.concatenate(list(workers.map(run, micro_batches(len(prepared)))), axis=1)
 
 
 class PreparedImages:
@@ -208,7 +215,9 @@ class PreparedImages:
         return len(self.images)
 
     def __getitem__(self, rows) -> np.ndarray:
-        return self.network.prepare_part(self.images[rows]) if self.array is None else self.array[rows]
+        if self.array is not None:
+            return self.array[rows]
+        return self.network.prepare_part(self.images[rows], rows.start if isinstance(rows, slice) else 0)
 
 
 def _in_one_vector(dictionaries: list[dict], dtype) -> np.ndarray:

@@ -3,6 +3,7 @@
 Signals are arrays (K, N, B). Every recursion here is a chain of `laplacian_step`, which runs on
 the grid's stencil where there is one and on the CSR matrix elsewhere. L is symmetric, so the
 adjoint of "x -> (L^0 x, ..., L^M x)" is "(g_0, ..., g_M) -> sum_m L^m g_m", and likewise for T_k.
+`tigra.fused` has what layers need of them on a padded grid in one piece.
 """
 
 from __future__ import annotations

@@ -182,12 +182,7 @@ class Training:
     def _validate(self, workers) -> tuple[float, float, float]:
         """Mean loss over the validation images, its standard error, and the accuracy."""
         prepared, labels = self.valid
-
-        @np.errstate(all="ignore")
-        def work(part):
-            return self.network.replica().forward(self.network.signal(prepared[part]))
-
-        scores = np.concatenate(list(workers.map(work, micro_batches(len(labels)))), axis=1)
+        scores = self.network.outputs(prepared, workers)
         with np.errstate(all="ignore"):
             losses = image_losses(scores, labels)
             error = losses.std(ddof=1) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0

@@ -16,6 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 from tigra.errors import UsageError
 
+VECTOR = 8  # numbers of 32 bits that the processor works on at a time
 MICRO_BATCH = 32  # images; a map of 28x28 nodes in float32 then takes 100 kB, and stays in the L2 cache
 
 
@@ -73,11 +74,14 @@ class Workers:
 
 
 def micro_batches(n_images: int, largest: int = MICRO_BATCH) -> list[slice]:
-    """Cut n_images into equal parts (sizes differ by one at most) of at most `largest`.
+    """Cut n_images into parts of at most `largest`, as equal as can be with whole multiples of 8 images.
 
-    >>> micro_batches(5, largest=2)
-    [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
+    A processor's vector holds 8 numbers, and a run of images that begins in the middle of one is slower.
+
+    >>> [(part.start, part.stop) for part in micro_batches(100)]
+    [(0, 24), (24, 48), (48, 72), (72, 100)]
     """
-    n_parts = -(-n_images // largest)
-    edges = np.arange(n_parts + 1) * n_images // n_parts
+    unit = VECTOR if largest % VECTOR == 0 else 1
+    n_parts, n_units = -(-n_images // largest), -(-n_images // unit)
+    edges = np.minimum(np.arange(n_parts + 1) * n_units // n_parts * unit, n_images)
     return [slice(int(start), int(stop)) for start, stop in zip(edges[:-1], edges[1:], strict=True)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tigra.errors import ShapeError, TigraError
 from tigra.graph import GraphSignal
+from tigra.workspace import Workspace
 
 
 class Layer:
@@ -31,6 +32,7 @@ class Layer:
         self.grads = {name: np.zeros_like(array) for name, array in params.items()}
         self.state: dict[str, np.ndarray] = {}
         self._cache = None
+        self._space = Workspace()
 
     def forward(self, x):
         """Output for input x."""
@@ -51,10 +53,11 @@ class Layer:
         return cache
 
     def replica(self) -> Layer:
-        """The same layer for another thread: shared params and state, own grads and cache."""
+        """The same layer for another thread: shared params and state, own grads, cache and workspace."""
         twin = copy.copy(self)
         twin.grads = {name: np.zeros_like(array) for name, array in self.params.items()}
         twin._cache = None
+        twin._space = Workspace()
         return twin
 
     def _check_signal(self, signal, n_maps: int | None, n_nodes: int | None) -> GraphSignal:

@@ -6,7 +6,9 @@ import numpy as np
 
 from tigra.errors import UsageError
 from tigra.graph import GraphSignal
+from tigra.kernels import candidates, keep_above
 from tigra.layers.base import Layer
+from tigra.workspace import Workspace
 
 
 class DynamicPool(Layer):
@@ -43,10 +45,10 @@ class DynamicPool(Layer):
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """z (K, N, B), active (K or 1, N, B)  ->  y (K, N, B), active (K, N, B) = the sets N_k."""
         z, sets = self._check_signal(signal, None, None)
-        omega = sets.any(axis=0, keepdims=True)
-        active = top_nodes(z, omega, self.n_active)
+        omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
+        y, active = largest(np.ascontiguousarray(z), np.ascontiguousarray(omega), self.n_active, self._space)
         self._cache = active
-        return GraphSignal(z * active, active)
+        return GraphSignal(y, active)
 
     def backward(self, grad_y: np.ndarray) -> np.ndarray:
         """dE/dy (K, N, B)  ->  dE/dz: the gradient passes on the kept nodes alone."""
@@ -55,21 +57,30 @@ class DynamicPool(Layer):
 
 
 def top_nodes(z: np.ndarray, omega: np.ndarray, n_active: int) -> np.ndarray:
-    """The sets N_k of Algorithm 1 as a mask (K, N, B), ties decided as in `DynamicPool`.
+    """The sets N_k of Algorithm 1 as a mask (K, N, B), ties decided as in `DynamicPool`."""
+    return largest(z, omega, n_active, Workspace())[1]
+
+
+def largest(z: np.ndarray, omega: np.ndarray, n_active: int, space: Workspace) -> tuple[np.ndarray, np.ndarray]:
+    """(y, active): z on the sets N_k of Algorithm 1 and 0 elsewhere, and the sets as a mask, both (K, N, B).
 
     A node stays if its value is above the (J+1)-th largest one. -inf stands for nodes outside
     Omega, so where Omega has J nodes or fewer, all of it stays.
     """
-    n_nodes = z.shape[1]
+    n_maps, n_nodes, n_batch = z.shape
     if n_active >= n_nodes:
-        return np.broadcast_to(omega, z.shape).copy()
-    candidates = np.where(omega, z, z.dtype.type(-np.inf))
-    columns = candidates.transpose(0, 2, 1).copy()  # nodes last: one run an image
+        active = np.broadcast_to(omega, z.shape).copy()
+        return z * active, active
+    outside = z.dtype.type(-np.inf)
+    columns = space.array("columns", (n_maps, n_batch, n_nodes), z.dtype)  # nodes last: one run an image
+    candidates(z, omega, outside, columns)
     place = n_nodes - 1 - n_active
     columns.partition(place, axis=-1)  # O(N) selection, no sorting
-    threshold = columns[:, None, :, place]  # (K, 1, B), the (J+1)-th largest
-    active = candidates > threshold
-    crowded = ~active.any(axis=1, keepdims=True)  # more than J nodes share the largest value
-    if crowded.any():
-        active |= crowded & (candidates == threshold) & omega
-    return active
+    threshold = columns[:, :, place].copy()  # (K, B), the (J+1)-th largest
+    y, active = np.empty_like(z), np.empty(z.shape, bool)
+    keep_above(z, omega, threshold, active, y)
+    crowded = columns[:, :, place:].max(axis=-1) == threshold  # more than J nodes share the largest value
+    if (crowded & (threshold > outside)).any():
+        active |= crowded[:, None] & (z == threshold[:, None]) & omega
+        y = z * active
+    return y, active

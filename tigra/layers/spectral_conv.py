@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tigra.errors import ShapeError, UsageError
+from tigra.fused import masked_powers, masked_powers_adjoint
 from tigra.graph import Graph, GraphSignal
-from tigra.kernels import add_masked, combine
+from tigra.kernels import combine
 from tigra.layers.base import Layer
 from tigra.polynomials import laplacian_powers, laplacian_powers_adjoint
 
@@ -65,7 +66,8 @@ class SpectralConv(Layer):
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K_in, N, B), active (K_in or 1, N, B)  ->  z (K_out, N, B), active (1, N, B) = Omega."""
         y, sets = self._check_signal(signal, self.params["beta"].shape[-1], self.graph.n_nodes)
-        omega = sets.any(axis=0, keepdims=True)
+        y, sets = np.ascontiguousarray(y), np.ascontiguousarray(sets)
+        omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
         if self.active == "union":
             sets = omega
         z = self._forward_full(y, sets) if self.params["beta"].ndim == 2 else self._forward_vector(y, sets)
@@ -79,16 +81,12 @@ class SpectralConv(Layer):
 
     def _forward_vector(self, y, sets):
         alpha, beta = self.params["alpha"], self.params["beta"]
-        n_terms = alpha.shape[1]
         if len(sets) == 1:  # one set for all maps: mix first, filter once
             mixed = np.empty((1, *y.shape[1:]), y.dtype)
             combine(beta[None], _flat(y), _flat(mixed))
-            u = laplacian_powers(self.graph, mixed, n_terms - 1)[:, 0] * sets
-        else:
-            u = np.zeros((n_terms, *y.shape[1:]), y.dtype)
-            for k in range(len(y)):  # u_m += beta_k 1[N_k] L^m y_k
-                powers = laplacian_powers(self.graph, y[k : k + 1], n_terms - 1)
-                add_masked(beta[k], sets[k].ravel(), _flat(powers), _flat(u))
+            u = masked_powers(self.graph, mixed, sets, np.ones_like(beta[:1]), alpha.shape[1] - 1, self._space)
+        else:  # u_m = sum_k beta_k 1[N_k] L^m y_k
+            u = masked_powers(self.graph, y, sets, beta, alpha.shape[1] - 1, self._space)
         z = np.empty((len(alpha), *y.shape[1:]), y.dtype)
         combine(alpha, _flat(u), _flat(z))  # Eq. (12) [eq:lincomb]
         self._cache = y, sets, u
@@ -99,16 +97,14 @@ class SpectralConv(Layer):
         y, sets, u = self._take_cache()
         self.grads["alpha"][:] = _flat(grad_z) @ _flat(u).T  # Eq. (15) [eq:der1]
         grad_u = (alpha.T @ _flat(grad_z)).reshape(u.shape)
+        back = masked_powers_adjoint(self.graph, grad_u, sets, self._space)
         if len(sets) == 1:
-            back = laplacian_powers_adjoint(self.graph, (grad_u * sets)[:, None])
             self.grads["beta"][:] = _flat(y) @ back.ravel()  # Eq. (16) [eq:der2]
             return beta[:, None, None] * back  # Eq. (17) [eq:der_fm]
-        grad_y = np.empty_like(y)
-        for k in range(len(y)):  # back = sum_m L^m 1[N_k] sum_i alpha_{i,m} dE/dz_i
-            back = laplacian_powers_adjoint(self.graph, (grad_u * sets[k])[:, None])[0]
-            self.grads["beta"][k] = np.vdot(y[k], back)  # Eq. (16) [eq:der2]
-            np.multiply(beta[k], back, out=grad_y[k])  # Eq. (17) [eq:der_fm]
-        return grad_y
+        for k in range(len(y)):
+            self.grads["beta"][k] = np.vdot(y[k], back[k])  # Eq. (16) [eq:der2]
+        back *= beta[:, None, None]  # Eq. (17) [eq:der_fm]
+        return back
 
     def _forward_full(self, y, sets):
         alpha, beta = self.params["alpha"], self.params["beta"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tigra.errors import ShapeError, UsageError
+from tigra.fused import chebyshev_moments, chebyshev_moments_adjoint
 from tigra.graph import Graph, GraphSignal
-from tigra.kernels import absolute_moments, absolute_moments_gradient
 from tigra.layers.base import Layer
-from tigra.polynomials import chebyshev, chebyshev_adjoint
 
 
 class Statistics(Layer):
@@ -40,28 +39,16 @@ class Statistics(Layer):
 
     def forward(self, signal: GraphSignal) -> np.ndarray:
         """z (K, N, B)  ->  features (K * 2 (K_max + 1), B)."""
-        z, _ = self._check_signal(signal, None, self.graph.n_nodes)
-        n_maps, _, n_batch = z.shape
-        moments = np.empty((n_maps, self.max_order + 1, 2, n_batch), z.dtype)
-        for i in range(n_maps):
-            for k, t in enumerate(chebyshev(self.graph, z[i : i + 1], self.max_order)):  # Eq. (14)
-                absolute_moments(t[0], moments[i, k, 0], moments[i, k, 1])
+        z = np.ascontiguousarray(self._check_signal(signal, None, self.graph.n_nodes).values)
+        moments = chebyshev_moments(self.graph, z, self.max_order, self._space)  # Eq. (14)
         self._cache = z, moments
-        return moments.reshape(-1, n_batch).copy()
+        return moments.reshape(-1, z.shape[2]).copy()
 
     def backward(self, grad_features: np.ndarray) -> np.ndarray:
-        """dE/dfeatures  ->  dE/dz (K, N, B), Eqs. (18)-(20) as corrected."""
+        """dE/dfeatures  ->  dE/dz (K, N, B), Eqs. (18)-(20) [eq:der_stat1, eq:der_stat2] as corrected."""
         z, moments = self._take_cache()
-        grad_moments = grad_features.reshape(moments.shape)
-        grad_z = np.empty_like(z)
-        grad_t = np.empty((self.max_order + 1, 1, *z.shape[1:]), z.dtype)
-        for i in range(len(z)):
-            for k, t in enumerate(chebyshev(self.graph, z[i : i + 1], self.max_order)):
-                absolute_moments_gradient(  # Eqs. (18), (19) [eq:der_stat1, eq:der_stat2]
-                    t[0], moments[i, k, 0], grad_moments[i, k, 0], grad_moments[i, k, 1], grad_t[k, 0]
-                )
-            grad_z[i] = chebyshev_adjoint(self.graph, grad_t)[0]  # Eq. (20)
-        return grad_z
+        grad_moments = np.ascontiguousarray(grad_features).reshape(moments.shape)
+        return chebyshev_moments_adjoint(self.graph, z, moments, grad_moments, self._space)
 
 
 class Standardise(Layer):

@@ -1,0 +1,110 @@
+"""Timing: contestants take turns in one process; best, median, ratios of medians, fitted exponents."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class Contestant:
+    """Something to be timed.
+
+    call : does the work once. With own_clock it returns the seconds that count, else all of the call counts
+    before : called ahead of every turn and not timed, to set the number of threads, say
+    most_rounds : fewer rounds for what takes seconds
+    """
+
+    name: str
+    call: Callable
+    before: Callable = lambda: None
+    own_clock: bool = False
+    most_rounds: int = 10**9
+
+
+@dataclass
+class Times:
+    """Seconds of one call, over the rounds."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def numbers(self) -> dict:
+        """What goes into the JSON file."""
+        return {"best": self.best, "median": self.median, "rounds": len(self.seconds)}
+
+
+def take_turns(contestants, rounds: int, shortest_turn: float = 0.05, clock=time.perf_counter) -> dict[str, Times]:
+    """Times of each contestant by name.
+
+    Everyone warms up first: a call that compiles and allocates, and one that tells how many calls make a
+    turn of at least `shortest_turn` seconds. So each runs in its own steady state, with its own data in the
+    cache, and none is favoured by coming after another. Then they take turns, `rounds` times.
+    """
+    n_calls = {}
+    for contestant in contestants:
+        contestant.before()
+        _timed(contestant, 1, clock)
+        once = _timed(contestant, 1, clock)
+        n_calls[contestant.name] = max(1, min(1000, round(shortest_turn / max(once, 1e-7))))
+    times = {contestant.name: Times() for contestant in contestants}
+    for number in range(rounds):
+        for contestant in contestants:
+            if number < contestant.most_rounds:
+                contestant.before()
+                times[contestant.name].seconds.append(_timed(contestant, n_calls[contestant.name], clock))
+    return times
+
+
+def _timed(contestant: Contestant, n_calls: int, clock) -> float:
+    """Mean seconds of n_calls in a row."""
+    if contestant.own_clock:
+        return sum(contestant.call() for _ in range(n_calls)) / n_calls
+    started = clock()
+    for _ in range(n_calls):
+        contestant.call()
+    return (clock() - started) / n_calls
+
+
+def ratio(peer: Times, ours: Times) -> float:
+    """How many times longer the peer takes, by the medians."""
+    return peer.median / ours.median
+
+
+def exponent(sizes, seconds, share: float = 0.5) -> float:
+    """Slope of log(seconds) over log(size), by least squares over the upper `share` of the logarithmic range.
+
+    >>> round(exponent([1, 10, 100, 1000], [5, 7, 80, 800]), 3)
+    1.0
+    """
+    logs = np.log(np.asarray(sizes, float))
+    upper = logs >= logs.max() - share * (logs.max() - logs.min()) - 1e-9
+    return float(np.polyfit(logs[upper], np.log(np.asarray(seconds, float)[upper]), 1)[0])
+
+
+def relative_error(got, wanted) -> float:
+    """Norm of the difference, divided by the norm of what is wanted."""
+    got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
+    return float(np.linalg.norm(got - wanted) / max(np.linalg.norm(wanted), 1e-300))
+
+
+def assert_same(what: str, got, wanted, tolerance: float) -> float:
+    """A fast wrong answer is no result: raise AssertionError unless the relative error is within the tolerance."""
+    if np.shape(got) != np.shape(wanted):
+        raise AssertionError(f"{what}: shape {np.shape(got)} instead of {np.shape(wanted)}.")
+    error = relative_error(got, wanted)
+    if not error <= tolerance:  # NaN is wrong, too
+        raise AssertionError(f"{what}: relative error {error:.1e}, allowed {tolerance:.0e}.")
+    return error

@@ -1,0 +1,49 @@
+"""tigra itself, behind the peers' interface; only what users call is used."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from tigra.network import Network
+from tigra.settings import FitOptions
+from tigra.training import Training
+
+
+class TigraPeer:
+    """Training steps and scores of a network, on a given number of threads.
+
+    An epoch here is one step, because the training set is one batch. `Training` asks should_stop ahead of a
+    step and calls on_step after it, so `timed_step` takes the time between the two: the step
+    as it runs in any training, without the validation that ends an epoch.
+    """
+
+    name = "tigra"
+
+    def __init__(self, network: Network, images, labels, threads: int, rate: float):
+        self.network, self.images, self.threads = network, images, threads
+        data = type("Data", (), {"train": (images, labels), "valid": (images[:1], labels[:1])})
+        options = FitOptions(epochs=10**9, batch_size=len(images), learning_rate=rate, schedule="constant")
+        self.training = Training(network, data, options, threads, self._start, self._end)
+        self._epochs = self.training.run()
+
+    def _start(self) -> bool:
+        self.started = time.perf_counter()
+        return False
+
+    def _end(self, step: int, n_steps: int) -> None:
+        self.seconds = time.perf_counter() - self.started
+
+    def timed_step(self) -> float:
+        """One step; the seconds it took."""
+        next(self._epochs)
+        return self.seconds
+
+    def scores(self) -> np.ndarray:
+        """(B, n_classes) of the images."""
+        return self.network.scores(self.images, self.threads)
+
+    def close(self) -> None:
+        """End the worker threads."""
+        self._epochs.close()
