@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from tigra.architecture import build_network
+from tigra.layers import DynamicPool, Statistics
+from tigra.loss import negative_log_likelihood
 from tigra.network import Network
 from tigra.transforms import smooth
 
@@ -36,6 +38,7 @@ SIZES = (
     Size("MNIST-trans", LARGE, (34, 34), 9, 100),
     Size("ETH-80", LARGE, (50, 50), 8, 50),
 )
+CLEAR_GAP = 1e-5  # of a map's largest value; far more than float32 rounds
 TINY = Size("tiny", "SC[3, 2]-DP[25]-SC[4, 2]-DP[12]-S[3]-FC[8]-FC[6]", (6, 7), 3, 5)
 
 
@@ -90,19 +93,19 @@ class Settings:
 class Problem:
     """A network with its images and labels.
 
-    Images are smooth blobs on a faint rough ground: no two pixels are equal, so that no peer
-    meets a tie, and no node is exactly 0.
+    Images are smooth blobs on a faint rough ground: no two pixels are equal, so that no peer meets a tie.
+    Images that come near one are left out (`clear_choice`): in float32 every peer rounds in its own
+    way, and a single node more or less would hide whether they compute the same.
     """
 
     def __init__(self, size: Size, dtype: str = "float32", batch: int | None = None, seed: int = 0):
         self.size, self.dtype = size, np.dtype(dtype)
         rng = np.random.default_rng(seed)
         n_images = size.batch if batch is None else batch
-        blobs = smooth(rng.uniform(size=(n_images, *size.shape)) ** 6, 1.5)
-        blobs -= blobs.min(axis=(1, 2), keepdims=True)
-        blobs /= blobs.max(axis=(1, 2), keepdims=True)
-        ground = rng.uniform(0, 0.02, blobs.shape)
-        self.images = (0.97 * blobs**2 + ground).astype(dtype)  # (B, H, W)
+        images = np.empty((0, *size.shape))
+        while len(images) < n_images:
+            images = np.concatenate([images, clear_choice(size, blobs(size.shape, n_images, rng))])
+        self.images = images[:n_images].astype(dtype)  # (B, H, W)
         self.labels = rng.integers(0, size.n_classes, n_images)
 
     @property
@@ -112,19 +115,45 @@ class Problem:
 
     def network(self) -> Network:
         """A new network with the same start values every time, its statistics standardised on the images."""
-        network = build_network(
-            self.size.architecture, self.size.shape, self.size.n_classes, dtype=self.dtype.name, seed=1
-        )
+        network = start_network(self.size, self.dtype.name)
         network.calibrate(self.images)
         return network
 
     @cached_property
     def reference(self) -> tuple[float, np.ndarray, np.ndarray]:
         """Loss, gradient and scores (B, C), straight from the network's own forward and backward."""
-        from tigra.loss import negative_log_likelihood
-
         network = self.network()
         scores = network.forward(network.signal(network.prepare(self.images)))
         loss, grad = negative_log_likelihood(scores, self.labels)
         network.backward(grad)
         return float(loss), network.gradients.copy(), scores.T.copy()
+
+
+def start_network(size: Size, dtype: str) -> Network:
+    """The network of a size: 8 neighbours, padded boundary, per-map sets, vector mixing."""
+    return build_network(size.architecture, size.shape, size.n_classes, dtype=dtype, seed=1)
+
+
+def blobs(shape, n_images: int, rng) -> np.ndarray:
+    """Smooth random images (n, H, W) with values in [0, 1]."""
+    images = smooth(rng.uniform(size=(n_images, *shape)) ** 6, 1.5)
+    images -= images.min(axis=(1, 2), keepdims=True)
+    images /= images.max(axis=(1, 2), keepdims=True)
+    return 0.97 * images**2 + rng.uniform(0, 0.03, images.shape)
+
+
+def clear_choice(size: Size, images: np.ndarray) -> np.ndarray:
+    """The images for which every pooling has a gap between the values it keeps and those it drops."""
+    network = start_network(size, "float64")
+    signal = network.signal(network.prepare(images))
+    clear = np.ones(len(images), bool)
+    for layer in network.layers:
+        if isinstance(layer, Statistics):
+            return images[clear]
+        if isinstance(layer, DynamicPool) and layer.n_active < size.n_nodes:
+            candidates = np.where(signal.active.any(axis=0), signal.values, -np.inf)
+            values = np.sort(candidates, axis=1)  # (K, N, B)
+            gap = values[:, -layer.n_active] - values[:, -layer.n_active - 1]
+            clear &= (gap > CLEAR_GAP * np.abs(signal.values).max(axis=1)).all(axis=0)
+        signal = layer.forward(signal)
+    raise ValueError(f"{size.architecture} has no statistics layer.")

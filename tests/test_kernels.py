@@ -154,3 +154,20 @@ def test_keep_above_keeps_what_is_in_omega_and_above_the_threshold(form, dtype, 
     form_of(kernels.keep_above, form)(z, omega, threshold, active, y)
     np.testing.assert_array_equal(active, omega & (z > threshold[:, None]))
     np.testing.assert_array_equal(y, z * active)
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("size", [1, 7, 1024, 2500])
+def test_adam_step_is_its_formula(form, dtype, rtol, size, rng):
+    p, m, g, d = rng.standard_normal((4, size)).astype(dtype)
+    v = rng.uniform(size=size).astype(dtype)
+    rate, b1, b2, n, epsilon = 0.05, 0.9, 0.999, 3, 1e-8
+    wide = [array.astype(np.float64) for array in (p, m, v, g, d)]
+    mean, square = b1 * wide[1] + (1 - b1) * wide[3], b2 * wide[2] + (1 - b2) * wide[3] ** 2
+    step = (mean / (1 - b1**n)) / (np.sqrt(square / (1 - b2**n)) + epsilon) + wide[4] * wide[0]
+    rates = tuple(map(dtype, (rate, 1 - b1, 1 - b2, 1 - b1**n, 1 - b2**n)))
+    form_of(kernels.adam_step, form)(p, m, v, g, d, rates, dtype(epsilon))
+    np.testing.assert_allclose(m, mean, rtol=10 * rtol, atol=rtol)  # sums of numbers near 1
+    np.testing.assert_allclose(v, square, rtol=10 * rtol, atol=rtol)
+    np.testing.assert_allclose(p, wide[0] - rate * step, rtol=10 * rtol, atol=10 * rtol)

@@ -18,11 +18,15 @@ from numba import njit
 
 
 def kernel(function):
-    """Compile a function, and keep the result on disk where there is a folder to write to."""
+    """Compile a function, and keep the result on disk where there is a folder to write to.
+
+    Divisions follow NumPy, without a test for 0, which would keep loops from being vectorised.
+    """
+    options = {"nogil": True, "error_model": "numpy"}
     try:
-        return njit(cache=True, nogil=True)(function)
+        return njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
-        return njit(nogil=True)(function)
+        return njit(**options)(function)
 
 
 @kernel
@@ -183,6 +187,28 @@ def keep_above(z, omega, threshold, active, y):
                 mark[b] = is_in[b] & (source[b] > threshold[k, b])
             for b in range(n_batch):
                 to[b] = source[b] * mark[b]
+
+
+# --- learning -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def adam_step(parameters, mean, square, gradient, decay, rates, epsilon):
+    """One step of Adam (`tigra.optim.Adam`) in place; all arrays are vectors of one length.
+
+    rates : (learning rate, 1 - b1, 1 - b2, 1 - b1^n, 1 - b2^n). In blocks that stay in the L1 cache, each worked off
+    by three loops with one target, which are vectorised.
+    """
+    rate, take_mean, take_square, grown_mean, grown_square = rates
+    for start in range(0, parameters.size, 1024):
+        p, m, v = parameters[start : start + 1024], mean[start : start + 1024], square[start : start + 1024]
+        g, d = gradient[start : start + 1024], decay[start : start + 1024]
+        for q in range(m.size):
+            m[q] += take_mean * (g[q] - m[q])
+        for q in range(v.size):
+            v[q] += take_square * (g[q] * g[q] - v[q])
+        for q in range(p.size):
+            p[q] -= rate * ((m[q] / grown_mean) / (np.sqrt(v[q] / grown_square) + epsilon) + d[q] * p[q])
 
 
 # --- images ----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tigra.errors import UsageError
+from tigra.kernels import adam_step
 
 SCHEDULES = ("one-cycle", "constant")
 
@@ -36,11 +37,10 @@ class Adam:
     def step(self, gradient: np.ndarray, rate: float) -> None:
         """Update the parameters for dE/dparameters."""
         self.n_steps += 1
-        self.mean += (1 - self.beta1) * (gradient - self.mean)
-        self.square += (1 - self.beta2) * (gradient * gradient - self.square)
-        mean = self.mean / (1 - self.beta1**self.n_steps)
-        square = self.square / (1 - self.beta2**self.n_steps)
-        self.parameters -= rate * (mean / (np.sqrt(square) + self.epsilon) + self.decay * self.parameters)
+        number = self.parameters.dtype.type  # a float64 scalar would turn float32 arithmetic into float64
+        grown = 1 - self.beta1**self.n_steps, 1 - self.beta2**self.n_steps
+        rates = tuple(number(value) for value in (rate, 1 - self.beta1, 1 - self.beta2, *grown))
+        adam_step(self.parameters, self.mean, self.square, gradient, self.decay, rates, number(self.epsilon))
 
 
 def learning_rate(peak: float, step: int, n_steps: int, schedule: str = "one-cycle") -> float:

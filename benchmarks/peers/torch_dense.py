@@ -15,6 +15,7 @@ class DenseOperatorPeer(TorchPeer):
     """
 
     name = "PyTorch, dense operators"
+    takes_seconds = True
 
     def __init__(self, plan, rate):
         super().__init__(plan, rate)

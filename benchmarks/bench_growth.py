@@ -1,0 +1,101 @@
+"""How the cost of a layer's forward and backward grows with nodes, batch, maps, degree and Chebyshev order.
+
+One size at a time is changed, the others stay; one thread. The exponent is the slope over the upper half of
+the logarithmic range, where overheads no longer count: 1 means linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.growth_figure import draw
+from benchmarks.harness import Contestant, exponent, take_turns
+from benchmarks.machine import set_threads
+from benchmarks.problems import Settings
+from benchmarks.report import Report, duration
+from tigra.graph import GraphSignal, grid_graph
+from tigra.layers import DynamicPool, SpectralConv, Statistics
+
+
+@dataclass(frozen=True)
+class Site:
+    """The sizes on which the cost of the graph layers depends."""
+
+    side: int = 28
+    batch: int = 16
+    maps: int = 4
+    degree: int = 4
+    max_order: int = 12
+
+
+LAYERS = ("SpectralConv", "DynamicPool", "Statistics")
+GROWTH = {  # what grows: (field of Site, layers that depend on it, values)
+    "nodes N": ("side", LAYERS, None),
+    "batch B": ("batch", LAYERS, (8, 16, 32, 64, 128, 256, 512)),
+    "maps K": ("maps", LAYERS, (2, 4, 8, 16, 32, 64)),
+    "degree M": ("degree", ("SpectralConv",), (2, 4, 8, 16, 32)),
+    "order K_max": ("max_order", ("Statistics",), (4, 8, 16, 32, 64)),
+}
+
+
+def make_pass(name: str, site: Site):
+    """A function that runs one layer forward and backward; as many maps go in as come out."""
+    rng = np.random.default_rng(0)
+    graph = grid_graph((site.side, site.side))
+    shape = site.maps, site.side**2, site.batch
+    z = rng.standard_normal(shape, np.float32)
+    signal = GraphSignal(z, np.ones(shape, bool))
+    if name == "SpectralConv":
+        alpha = rng.standard_normal((site.maps, site.degree + 1), np.float32)
+        layer = SpectralConv(graph, alpha, rng.standard_normal(site.maps, np.float32))
+    elif name == "DynamicPool":
+        layer = DynamicPool(site.side**2 // 2)
+    else:
+        layer = Statistics(graph, site.max_order)
+    out = layer.forward(signal)
+    grad = rng.standard_normal(out.values.shape if isinstance(out, GraphSignal) else out.shape, np.float32)
+
+    def run():
+        layer.forward(signal)
+        layer.backward(grad)
+
+    return run
+
+
+def sweep_values(settings: Settings, field: str, values) -> tuple[int, ...]:
+    """Values of a field, fewer for quick runs."""
+    values = settings.grid_sides if values is None else values
+    if settings.scale == 0:
+        return values[:3]
+    return values if settings.scale == 1 or field == "side" else values[: -(-len(values) * 3 // 4)]
+
+
+def run(settings: Settings, report: Report) -> None:
+    """All sweeps, a table of exponents, and a figure when there is a folder for it."""
+    set_threads(1)
+    curves, rows = {}, []
+    for label, (field, names, values) in GROWTH.items():
+        values = sweep_values(settings, field, values)
+        site = replace(Site(), batch=8) if field == "side" else Site()
+        for name in names:
+            times = _sweep(settings, name, site, field, values)
+            sizes = [value**2 if field == "side" else value for value in values]
+            seconds = [taken.best for taken in times]
+            slope = exponent(sizes, seconds)
+            curves[label, name] = sizes, seconds, slope
+            path = f"growth/{label}/{name}"
+            report.numbers[path] = {"sizes": sizes, "best": seconds, "median": [t.median for t in times], "exponent": slope}
+            ends = [f"{size}: {duration(second)}" for size, second in ((sizes[0], seconds[0]), (sizes[-1], seconds[-1]))]
+            rows.append((label, name, *ends, f"{slope:.3f}"))
+    report.table("Growth, forward and backward, 1 thread", ("what grows", "layer", "from", "to", "exponent"), rows)
+    draw(curves, settings.out, report.say)
+
+
+def _sweep(settings: Settings, name: str, site: Site, field: str, values) -> list:
+    """Times for each value, in turns."""
+    rounds = max(1, settings.rounds // 3)
+    contestants = [Contestant(str(value), make_pass(name, replace(site, **{field: value}))) for value in values]
+    times = take_turns(contestants, rounds, settings.shortest_turn / 2)
+    return [times[str(value)] for value in values]

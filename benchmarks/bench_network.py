@@ -1,0 +1,71 @@
+"""Whole networks: a training step (forward, loss, backward, Adam), and inference, against every peer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from benchmarks.contenders import NO_TORCH, RATE, check_in_double, checked_peers
+from benchmarks.harness import Contestant, Times, take_turns
+from benchmarks.machine import set_threads, thread_counts, torch_or_none
+from benchmarks.peers.tigra_peer import TigraPeer
+from benchmarks.problems import Problem, Settings
+from benchmarks.report import Report, duration
+
+
+def run_step(settings: Settings, report: Report) -> None:
+    """Training steps."""
+    _run(settings, report, "step", "training step")
+
+
+def run_inference(settings: Settings, report: Report) -> None:
+    """Scores of a batch of images."""
+    _run(settings, report, "inference", "inference")
+
+
+def _run(settings: Settings, report: Report, what: str, title: str) -> None:
+    if torch_or_none() is None:
+        report.say(NO_TORCH)
+    for size in settings.sizes:
+        set_threads(1)
+        check_in_double(size, settings, report.say)
+        problem = Problem(size)
+        ours = {}
+        for threads in settings.threads:
+            peers = checked_peers(problem, settings, threads, report.say)
+            tigra = TigraPeer(problem.network(), problem.images, problem.labels, threads, RATE)
+            set_threads(threads)
+            report.say(f"threads: tigra {threads}, {thread_counts()}")
+            times = take_turns(_contestants(what, tigra, peers, problem, settings, threads), settings.rounds, settings.shortest_turn)
+            tigra.close()
+            ours[threads] = times["tigra"]
+            report.race(
+                f"{title}, {size.name}, {size.shape[0]}x{size.shape[1]}, batch {size.batch}, threads: {threads}",
+                f"{what}/{size.name}/{threads}",
+                times,
+            )
+        _threads_against_one(report, f"{what}/{size.name}", ours)
+
+
+def _contestants(what, tigra, peers, problem, settings, threads) -> list[Contestant]:
+    """tigra first; the dense operators, which take seconds, in few rounds."""
+    before = partial(set_threads, threads)
+    rows, labels = problem.rows, problem.labels
+    if what == "step":
+        contestants = [Contestant("tigra", tigra.timed_step, partial(set_threads, 1), own_clock=True)]
+        calls = [partial(peer.step, rows, labels) for peer in peers]
+    else:
+        contestants = [Contestant("tigra", tigra.scores, partial(set_threads, 1))]
+        calls = [partial(peer.scores, rows) for peer in peers]
+    for peer, call in zip(peers, calls, strict=True):
+        most = settings.slow_rounds if getattr(peer, "takes_seconds", False) else settings.rounds
+        contestants.append(Contestant(peer.name, call, before, most_rounds=most))
+    return contestants
+
+
+def _threads_against_one(report: Report, path: str, ours: dict[int, Times]) -> None:
+    """How much faster tigra is on several threads."""
+    for threads, times in ours.items():
+        if threads > 1 and 1 in ours:
+            gain = ours[1].median / times.median
+            report.numbers[f"{path}/{threads} threads against 1"] = {"ratio": gain}
+            report.say(f"\ntigra: {duration(ours[1].median)} on 1 thread, {gain:.2f} times faster on {threads}.")

@@ -1,0 +1,130 @@
+"""What the machine could do, and how much of it the Laplacian step and the statistics reach; one thread, float32.
+
+Counted by hand, for one node of one image of one map (a "place"):
+
+Laplacian step, out = a x + b S x + c D x + d y, S and D sums of four neighbours each:
+    S x 3 additions, D x 3, four products and three additions to put them together: 13 flops;
+    bytes: x and y read, out written, 4 each: 12. The neighbours come from rows that were read before.
+    (a in the power recursion has d = 0, and reads 8 bytes; `laplacian_powers` is timed: 13 flops, 8 bytes.)
+
+Statistics, orders 0..K, forward:
+    step 13 flops for each order from 1 on; abs, sum for the mean 2; subtract, square, sum for the variance 3.
+    (13 K + 5 (K + 1)); bytes from and to memory, if a map stays in the cache: z read once, 4. Inside the
+    cache: 12 for each step, 4 + 4 for the two passes of the moments.
+Statistics, backward:
+    dE/dt: abs, subtract, product, addition, product by sign 5; Clenshaw step 13 and one addition 1.
+    (14 K + 5 (K + 1)); the t_k are computed a second time by some implementations (13 K more): that is no
+    useful work and is not counted. Memory: z read, dE/dz written, 8. Inside the cache: 4 to read t, 12 + 4.
+
+Peaks are measured in the same run: flops by a BLAS sgemm of 1024 x 1024 (fused multiply-adds; sums alone can
+reach one half of that), bytes by copies of arrays that fit the L1 cache (8 kB), the L2 cache (128 kB), and
+neither (256 MB). A copy of n bytes moves 2 n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.bench_kernels import numbers_of
+from benchmarks.harness import Contestant, take_turns
+from benchmarks.machine import set_threads
+from benchmarks.problems import Settings
+from benchmarks.report import Report, duration
+from tigra.graph import GraphSignal, grid_graph
+from tigra.layers import Statistics
+from tigra.polynomials import laplacian_powers
+from tigra.workers import micro_batches
+
+COPIES = {"L1 copy": 2**13, "L2 copy": 2**17, "memory copy": 2**28}
+
+
+def laplacian_work(degree: int) -> dict[str, float]:
+    """Flops, and bytes in the cache and from memory, of L^0 x ... L^degree x, for each place."""
+    return {"flops": 13.0 * degree, "cache": 8.0 * degree, "memory": 4.0 * (degree + 2)}
+
+
+def statistics_work(max_order: int) -> dict[str, dict[str, float]]:
+    """The same of the statistics' forward and of forward and backward, for each place."""
+    k = max_order
+    forward = {"flops": 13.0 * k + 5 * (k + 1), "cache": 12.0 * k + 8 * (k + 1), "memory": 4.0}
+    backward = {"flops": 14.0 * k + 5 * (k + 1), "cache": 4.0 * (k + 1) + 16 * k, "memory": 8.0}
+    return {"forward": forward, "both": {name: forward[name] + backward[name] for name in forward}}
+
+
+def measure_peaks(settings: Settings) -> dict[str, float]:
+    """Flops each second of sgemm, bytes each second of the copies."""
+    n = 1024 if settings.scale else 32
+    a, b, c = np.ones((3, n, n), np.float32)
+    contestants = [Contestant("sgemm", lambda: np.matmul(a, b, out=c))]
+    moved = {"sgemm": 2.0 * n**3}
+    for name, n_bytes in COPIES.items():
+        n_bytes = n_bytes if settings.scale else 2**10
+        source, target = np.ones((2, n_bytes // 4), np.float32)
+        repeats = max(1, 2**20 // n_bytes)  # so that Python's share is small
+
+        def copy(source=source, target=target, repeats=repeats):
+            for _ in range(repeats):
+                np.copyto(target, source)
+
+        contestants.append(Contestant(name, copy))
+        moved[name] = 2.0 * n_bytes * repeats
+    times = take_turns(contestants, settings.rounds, settings.shortest_turn)
+    return {name: moved[name] / taken.best for name, taken in times.items()}
+
+
+def run(settings: Settings, report: Report) -> None:
+    """Peaks, then kernels as fractions of them."""
+    set_threads(1)
+    peaks = measure_peaks(settings)
+    report.numbers["roofline/peaks"] = peaks
+    report.table(
+        "Peaks, 1 thread",
+        ("what", "measured"),
+        [(name, f"{value / 1e9:.1f} {'Gflop/s' if name == 'sgemm' else 'GB/s'}") for name, value in peaks.items()],
+    )
+    for size in settings.sizes:
+        rows = []
+        for name, (call, work, n_places) in _cases(size).items():
+            taken = take_turns([Contestant(name, call)], settings.rounds, settings.shortest_turn)[name]
+            fractions = fractions_reached(work, n_places, taken.best, peaks)
+            report.numbers[f"roofline/{size.name}/{name}"] = taken.numbers | work | fractions | {"places": n_places}
+            speed = f"{work['flops'] * n_places / taken.best / 1e9:.1f} Gflop/s"
+            rows.append((name, duration(taken.best), speed, *(f"{100 * part:.0f} %" for part in fractions.values())))
+        columns = ("kernel", "best", "speed", "of sgemm", "of L2 copy", "of memory copy", "of its roof")
+        report.table(f"Roofline, {size.name}, one micro-batch, 1 thread", columns, rows)
+
+
+def fractions_reached(work, n_places, seconds, peaks) -> dict[str, float]:
+    """Parts of each peak, and of the roof: the time that the tightest of the three would take, over the time taken."""
+    needs = {
+        "of sgemm": work["flops"] * n_places / peaks["sgemm"],
+        "of L2 copy": work["cache"] * n_places / peaks["L2 copy"],
+        "of memory copy": work["memory"] * n_places / peaks["memory copy"],
+    }
+    return {name: need / seconds for name, need in needs.items()} | {"of its roof": max(needs.values()) / seconds}
+
+
+def _cases(size) -> dict:
+    """name -> (call, work for each place, number of places)."""
+    numbers, graph = numbers_of(size), grid_graph(size.shape)
+    n_images = micro_batches(size.batch)[0].stop
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((numbers["maps"], size.n_nodes, n_images), np.float32)
+    signal = GraphSignal(z, np.ones(z.shape, bool))
+    layer = Statistics(graph, numbers["max_order"])
+    grad = rng.standard_normal(layer.forward(signal).shape, np.float32)
+
+    def both():
+        layer.forward(signal)
+        layer.backward(grad)
+
+    work = statistics_work(numbers["max_order"])
+    return {
+        "laplacian_powers": (
+            lambda: laplacian_powers(graph, z, numbers["degree"]),
+            laplacian_work(numbers["degree"]),
+            z.size,
+        ),
+        "Statistics forward": (lambda: layer.forward(signal), work["forward"], z.size),
+        "Statistics forward and backward": (both, work["both"], z.size),
+    }

@@ -1,0 +1,87 @@
+"""The targets of the issue, each with the numbers of a run that decide it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.report import Report
+
+IDIOMATIC = ("PyTorch, idiomatic, conv2d", "PyTorch, idiomatic, slices")
+CSR = ("PyTorch, sparse CSR, batch last",)
+FASTEST = (*CSR, "PyTorch, gradients by hand", "PyTorch, gradients by hand, compiled")
+DENSE = ("PyTorch, dense operators",)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A wish about numbers.
+
+    paths : where the numbers lie; of several that exist, the smallest ratio counts (the strongest peer), or the
+        largest if it must stay below the limit
+    """
+
+    what: str
+    limit: float
+    paths: tuple[str, ...]
+    at_most: bool = False
+    key: str = "ratio"
+
+    def got(self, numbers: dict) -> float | None:
+        """The number that decides, None if it was not measured."""
+        found = [numbers[path][self.key] for path in self.paths if path in numbers]
+        if not found:
+            return None
+        return max(found) if self.at_most else min(found)
+
+    def row(self, numbers: dict) -> tuple[str, str, str, str]:
+        """What, wanted, got, yes or no."""
+        got = self.got(numbers)
+        wanted = f"{'<=' if self.at_most else '>='} {self.limit:g}"
+        if got is None:
+            return self.what, wanted, "not measured", "-"
+        reached = got <= self.limit if self.at_most else got >= self.limit
+        return self.what, wanted, f"{got:.2f}", "yes" if reached else "no"
+
+
+def _against(title, what, size, peers, limit, threads) -> list[Target]:
+    """One target for each number of threads."""
+    return [
+        Target(f"{title}, {n} thread{'s' * (n > 1)}", limit, tuple(f"{what}/{size}/{n}/{peer}" for peer in peers))
+        for n in threads
+    ]
+
+
+def targets(threads) -> list[Target]:
+    """All targets, for the numbers of threads that were run."""
+    rot = "MNIST-rot"
+    found = []
+    for what, title in (("step", "training step"), ("inference", "inference")):
+        found += _against(f"{title}, {rot}, idiomatic PyTorch", what, rot, IDIOMATIC, 15, threads)
+        found += _against(f"{title}, {rot}, PyTorch with sparse CSR", what, rot, CSR, 6, threads)
+        found += _against(f"{title}, {rot}, fastest PyTorch found", what, rot, FASTEST, 6, threads)
+    found += _against(f"training step, {rot}, dense operators", "step", rot, DENSE, 100, threads)
+    for size in ("MNIST-012", "ETH-80"):
+        found += _against(f"training step, {size}, idiomatic PyTorch", "step", size, IDIOMATIC, 10, threads)
+        found += _against(f"training step, {size}, PyTorch with sparse CSR", "step", size, CSR, 5, threads)
+        found += _against(f"training step, {size}, fastest PyTorch found", "step", size, FASTEST, 5, threads)
+    scipy = tuple(f"layers/Statistics/{rot}/SciPy CSR, {how}" for how in ("micro-batches", "whole batch"))
+    help_path = "startup/tigra --help"
+    return [
+        *found,
+        Target(f"statistics forward and backward, {rot}, SciPy CSR", 6, scipy),
+        Target(f"selection, {rot}, np.partition", 1.5, (f"selection/{rot}/np.partition, nodes last, thresholds only",)),
+        Target(f"two threads against one, training step, {rot}", 1.7, (f"step/{rot}/2 threads against 1",)),
+        *(
+            Target(f"exponent of cost in N, {layer}", 1.05, (f"growth/nodes N/{layer}",), True, "exponent")
+            for layer in ("SpectralConv", "DynamicPool", "Statistics")
+        ),
+        Target("tigra --help against import click", 2, (help_path,), True),
+    ]
+
+
+def print_targets(report: Report, numbers: dict, threads) -> None:
+    """The table of targets of which anything was measured."""
+    rows = [target.row(numbers) for target in targets(threads)]
+    rows = [row for row in rows if row[3] != "-"]
+    if rows:
+        report.table("Targets", ("what", "wanted", "got", "reached"), rows)
