@@ -22,7 +22,7 @@ from benchmarks import (
     bench_startup,
 )
 from benchmarks.machine import description, heading
-from benchmarks.problems import Settings
+from benchmarks.problems import SIZES, Settings
 from benchmarks.report import Report
 from benchmarks.targets import print_targets
 
@@ -30,8 +30,8 @@ BENCHMARKS = {
     "kernels": bench_kernels.run,
     "layers": bench_layers.run,
     "selection": bench_selection.run,
-    "step": bench_network.run_step,
-    "inference": bench_network.run_inference,
+    "step": bench_network.run,
+    "inference": bench_network.run,
     "growth": bench_growth.run,
     "roofline": bench_roofline.run,
     "startup": bench_startup.run,
@@ -40,11 +40,12 @@ BENCHMARKS = {
 
 def main(words: list[str] | None = None) -> None:
     """Run benchmarks, print Markdown, and write the numbers if wanted."""
-    options = _parser().parse_args(words)
+    options = _options(words)
     settings = Settings(threads=tuple(options.threads or (1, 2)), out=options.out)
+    if options.quick:
+        settings = settings.quick()
     if options.size:
-        settings = replace(settings, sizes=tuple(size for size in settings.sizes if size.name in options.size))
-    settings = settings.quick() if options.quick else settings
+        settings = replace(settings, sizes=tuple(size for size in SIZES if size.name in options.size))
     settings = replace(settings, compiled=not options.no_compile)
     run_all(options.names or list(BENCHMARKS), settings, options.json)
 
@@ -53,10 +54,11 @@ def run_all(names: list[str], settings: Settings, file: Path | None = None) -> d
     """Run benchmarks by name; returns all numbers. The file is written after each, so that none is lost."""
     about, numbers = description(), {}
     print(heading(about), flush=True)
-    for name in names:
-        report = Report(name)
-        report.say(f"\n## {name}\n")
-        BENCHMARKS[name](settings, report)
+    settings = replace(settings, networks=tuple(name for name in settings.networks if name in names))
+    for run in dict.fromkeys(BENCHMARKS[name] for name in names):  # step and inference are one, with the same peers
+        report = Report(", ".join(name for name in names if BENCHMARKS[name] is run))
+        report.say(f"\n## {report.name}\n")
+        run(settings, report)
         numbers |= report.numbers
         if file:
             file.write_text(json.dumps({"machine": about, "numbers": numbers}, indent=1) + "\n")
@@ -64,28 +66,23 @@ def run_all(names: list[str], settings: Settings, file: Path | None = None) -> d
     return numbers
 
 
-def _parser() -> argparse.ArgumentParser:
+def _options(words) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    sizes = [size.name for size in SIZES]
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="two sizes, few rounds")
     parser.add_argument("--threads", type=int, action="append", metavar="N", help="can be repeated; by default 1 and 2")
-    parser.add_argument("--size", action="append", metavar="NAME", help="MNIST-rot, say; can be repeated; by default all")
-    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out, which takes minutes to start")
+    parser.add_argument("--size", action="append", choices=sizes, help="can be repeated; by default all")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes to start")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="draw the growth there")
-    parse = parser.parse_args
-
-    def checked(words=None):
-        options = parse(words)
-        unknown = [name for name in options.names if name not in BENCHMARKS]
-        if unknown:
-            parser.error(f"unknown benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
-        return options
-
-    parser.parse_args = checked
-    return parser
+    options = parser.parse_args(words)
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"unknown benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
+    return options
 
 
 if __name__ == "__main__":

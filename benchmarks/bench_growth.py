@@ -86,8 +86,15 @@ def run(settings: Settings, report: Report) -> None:
             slope = exponent(sizes, seconds)
             curves[label, name] = sizes, seconds, slope
             path = f"growth/{label}/{name}"
-            report.numbers[path] = {"sizes": sizes, "best": seconds, "median": [t.median for t in times], "exponent": slope}
-            ends = [f"{size}: {duration(second)}" for size, second in ((sizes[0], seconds[0]), (sizes[-1], seconds[-1]))]
+            report.numbers[path] = {
+                "sizes": sizes,
+                "best": seconds,
+                "median": [t.median for t in times],
+                "exponent": slope,
+            }
+            ends = [
+                f"{size}: {duration(second)}" for size, second in ((sizes[0], seconds[0]), (sizes[-1], seconds[-1]))
+            ]
             rows.append((label, name, *ends, f"{slope:.3f}"))
     report.table("Growth, forward and backward, 1 thread", ("what grows", "layer", "from", "to", "exponent"), rows)
     draw(curves, settings.out, report.say)

@@ -30,9 +30,7 @@ class Pass:
         self.inputs, self.grads = inputs, grads
 
     def __call__(self):
-        return [
-            (self.forward(*x), self.backward(grad)) for x, grad in zip(self.inputs, self.grads, strict=True)
-        ]
+        return [(self.forward(*x), self.backward(grad)) for x, grad in zip(self.inputs, self.grads, strict=True)]
 
     def joined(self) -> tuple[np.ndarray, np.ndarray]:
         """Output and gradient of the whole batch."""

@@ -11,39 +11,42 @@ from benchmarks.peers.tigra_peer import TigraPeer
 from benchmarks.problems import Problem, Settings
 from benchmarks.report import Report, duration
 
-
-def run_step(settings: Settings, report: Report) -> None:
-    """Training steps."""
-    _run(settings, report, "step", "training step")
+TITLES = {"step": "training step", "inference": "inference"}
 
 
-def run_inference(settings: Settings, report: Report) -> None:
-    """Scores of a batch of images."""
-    _run(settings, report, "inference", "inference")
-
-
-def _run(settings: Settings, report: Report, what: str, title: str) -> None:
+def run(settings: Settings, report: Report) -> None:
+    """Training steps and inference at every size, on every number of threads."""
     if torch_or_none() is None:
         report.say(NO_TORCH)
     for size in settings.sizes:
         set_threads(1)
         check_in_double(size, settings, report.say)
         problem = Problem(size)
-        ours = {}
+        ours: dict[str, dict[int, Times]] = {what: {} for what in settings.networks}
         for threads in settings.threads:
-            peers = checked_peers(problem, settings, threads, report.say)
-            tigra = TigraPeer(problem.network(), problem.images, problem.labels, threads, RATE)
-            set_threads(threads)
-            report.say(f"threads: tigra {threads}, {thread_counts()}")
-            times = take_turns(_contestants(what, tigra, peers, problem, settings, threads), settings.rounds, settings.shortest_turn)
-            tigra.close()
-            ours[threads] = times["tigra"]
-            report.race(
-                f"{title}, {size.name}, {size.shape[0]}x{size.shape[1]}, batch {size.batch}, threads: {threads}",
-                f"{what}/{size.name}/{threads}",
-                times,
-            )
-        _threads_against_one(report, f"{what}/{size.name}", ours)
+            for what, times in _race(problem, settings, threads, report).items():
+                ours[what][threads] = times["tigra"]
+        for what, times in ours.items():
+            _threads_against_one(report, f"{what}/{size.name}", TITLES[what], times)
+
+
+def _race(problem: Problem, settings: Settings, threads: int, report: Report) -> dict[str, dict[str, Times]]:
+    """Steps and inference on one number of threads: times by name of the contestant."""
+    size, raced = problem.size, {}
+    peers = checked_peers(problem, settings, threads, report.say)
+    tigra = TigraPeer(problem.network(), problem.images, problem.labels, threads, RATE)
+    set_threads(threads)
+    report.say(f"\nthreads: tigra {threads} (each with 1 of BLAS), peers: {thread_counts()}")
+    for what in settings.networks:
+        contestants = _contestants(what, tigra, peers, problem, settings, threads)
+        raced[what] = take_turns(contestants, settings.rounds, settings.shortest_turn)
+        report.race(
+            f"{TITLES[what]}, {size.name}, {size.shape[0]}x{size.shape[1]}, batch {size.batch}, threads: {threads}",
+            f"{what}/{size.name}/{threads}",
+            raced[what],
+        )
+    tigra.close()
+    return raced
 
 
 def _contestants(what, tigra, peers, problem, settings, threads) -> list[Contestant]:
@@ -62,10 +65,12 @@ def _contestants(what, tigra, peers, problem, settings, threads) -> list[Contest
     return contestants
 
 
-def _threads_against_one(report: Report, path: str, ours: dict[int, Times]) -> None:
+def _threads_against_one(report: Report, path: str, title: str, ours: dict[int, Times]) -> None:
     """How much faster tigra is on several threads."""
     for threads, times in ours.items():
         if threads > 1 and 1 in ours:
             gain = ours[1].median / times.median
             report.numbers[f"{path}/{threads} threads against 1"] = {"ratio": gain}
-            report.say(f"\ntigra: {duration(ours[1].median)} on 1 thread, {gain:.2f} times faster on {threads}.")
+            report.say(
+                f"\ntigra, {title}: {duration(ours[1].median)} on 1 thread, {gain:.2f} times faster on {threads}."
+            )

@@ -49,7 +49,8 @@ def check_in_double(size: Size, settings: Settings, say) -> None:
         for _ in range(2):
             peer.step(problem.rows, problem.labels)
         assert_same(f"{peer.name}, two steps", peer.parameters - start, change, TOLERANCES["float64"][3])
-    say(f"{size.name}: {len(classes)} peers agree with tigra in float64 (gradient within {TOLERANCES['float64'][2]:.0e}).")
+    names = "; ".join(peer.name for peer in classes)
+    say(f"{size.name}, float64, gradient within {TOLERANCES['float64'][2]:.0e} of tigra's: {names}.")
 
 
 def check_peer(peer, problem: Problem, dtype: str) -> None:

@@ -22,9 +22,10 @@ def draw(curves: dict, folder: Path | None, say) -> None:
         say("\nNo figure: matplotlib is not installed.")
         return
     labels = list(dict.fromkeys(label for label, _ in curves))
-    figure = Figure(figsize=(4.2 * len(labels), 4.2), layout="constrained")
+    figure = Figure(figsize=(13, 8), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, label in zip(np.atleast_1d(figure.subplots(1, len(labels))), labels, strict=True):
+    for place, label in enumerate(labels, start=1):
+        axes = figure.add_subplot(2, -(-len(labels) // 2), place)
         _panel(axes, label, {name: curve for (what, name), curve in curves.items() if what == label})
     folder.mkdir(parents=True, exist_ok=True)
     for kind in ("png", "svg"):
@@ -36,12 +37,19 @@ COLOURS = {"SpectralConv": "#0072b2", "DynamicPool": "#d55e00", "Statistics": "#
 
 
 def _panel(axes, label: str, curves: dict) -> None:
-    """One size that grows, all layers that depend on it, and a dotted line of slope 1 below each."""
+    """One size that grows, all layers that depend on it, and a dotted line of slope 1 through each one's end."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     for name, (sizes, seconds, slope) in curves.items():
         sizes, milliseconds = np.asarray(sizes, float), 1e3 * np.asarray(seconds)
         colour = COLOURS.get(name)
         axes.loglog(sizes, milliseconds, "o-", color=colour, markersize=4, label=f"{name}, exponent {slope:.2f}")
         axes.loglog(sizes, milliseconds[-1] * sizes / sizes[-1], ":", color=colour, linewidth=1)
+    axes.set_xticks(sizes[:: -(-len(sizes) // 6)])
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(label)
     axes.set_ylabel("forward + backward, ms")
     axes.set_title(f"cost over {label}")

@@ -48,6 +48,7 @@ class Settings:
 
     rounds : turns of each contestant; slow_rounds : of those that take seconds
     check_batch : images on which all peers are compared in float64 before anything is timed
+    networks : what is timed of whole networks
     compiled : also race torch.compile, which first compiles for a minute or so for each size
     """
 
@@ -57,6 +58,7 @@ class Settings:
     slow_rounds: int = 3
     shortest_turn: float = 0.1
     check_batch: int = 5
+    networks: tuple[str, ...] = ("step", "inference")
     compiled: bool = True
     grid_sides: tuple[int, ...] = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
     scale: float = 1.0

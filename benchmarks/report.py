@@ -35,7 +35,13 @@ class Report:
         for name, taken in times.items():
             self.numbers[f"{path}/{name}"] = taken.numbers | {"ratio": ratio(taken, times[ours])}
             rows.append(
-                (name, duration(taken.best), duration(taken.median), f"{ratio(taken, times[ours]):.2f}", len(taken.seconds))
+                (
+                    name,
+                    duration(taken.best),
+                    duration(taken.median),
+                    f"{ratio(taken, times[ours]):.2f}",
+                    len(taken.seconds),
+                )
             )
         self.table(title, ("contestant", "best", "median", "median / ours", "rounds"), rows)
 
@@ -58,8 +64,7 @@ def duration(seconds: float) -> str:
     >>> duration(0.01234), duration(2.5), duration(3e-6)
     ('12.3 ms', '2.50 s', '3.00 us')
     """
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            break
-    value = seconds / size
+    unit, value = next(
+        (unit, seconds * n) for unit, n in (("s", 1), ("ms", 1e3), ("us", 1e6)) if seconds * n >= 1 or n == 1e6
+    )
     return f"{value:.{max(0, 2 - (value >= 10) - (value >= 100))}f} {unit}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib import resources
 from pathlib import Path
 
@@ -43,12 +44,13 @@ def size_text(n_bytes: int) -> str:
     return f"{n_bytes} B"
 
 
-def _source(ctx, name: str):
+def _source(ctx, name: str, as_json: bool, empty: dict):
     """The source called `name`, or that of a data set called so; no more to do for the embedded one."""
     from tigra.sources import source_named
 
     if name == EMBEDDED:
-        click.echo(f"{EMBEDDED} comes with tigra: there is nothing to fetch or to verify.")
+        sentence = f"{EMBEDDED} comes with tigra: there is nothing to fetch or to verify."
+        print_json(empty) if as_json else click.echo(sentence)
         ctx.exit()
     return source_named(name)
 
@@ -80,7 +82,7 @@ def list_datasets(data_dir, as_json):
     for source in SOURCES.values():
         entries += [{"name": name, "source": source.name} | _whereabouts(source, data_dir) for name in source.datasets]
     if as_json:
-        print_json({"cache": str(cache_folder()), "datasets": entries})
+        print_json({"cache": str(cache_folder()), "decoded_bytes": _size_of(_decoded_pictures()), "datasets": entries})
         return
     rows = [
         (entry["name"], size_text(entry["bytes"]), entry["origin"], _folder(Path(entry["paths"][0])))
@@ -89,7 +91,7 @@ def list_datasets(data_dir, as_json):
         for entry in entries
     ]
     click.echo(table(rows, header=("data set", "size", "found by", "in")))
-    click.echo(f"cache folder: {cache_folder()}")
+    click.echo(f"cache folder: {cache_folder()}, {size_text(_size_of(_decoded_pictures()))} of decoded pictures")
 
 
 def _whereabouts(source, data_dir) -> dict:
@@ -129,15 +131,15 @@ def fetch(ctx, name, mirror, files, data_dir, as_json):
     from tigra import download
     from tigra.sources import cache_folder, find
 
-    source = _source(ctx, name)
+    source = _source(ctx, name, as_json, {"source": None, "folder": None, "fetched": []})
     with Progress() as progress:
         progress.show(f"looking for {source.name}")
         found, paths = _right_ones(source, files, data_dir), []
         if not found:
 
             def on_progress(file: str, done: int, total: int) -> None:
-                part = f" of {size_text(total)}  {percent(done / total)}" if total else ""
-                progress.show(f"{file}  {size_text(done)}{part}", done if total else 0, total, phase=file)
+                part = f"{percent(done / total)} of {size_text(total)}" if total else size_text(done)
+                progress.show(f"{part}  {file}", done if total else 0, total, phase=file)
 
             folder = (Path(data_dir) if data_dir else cache_folder()) / source.name
             paths = download.fetch(source, mirror, folder, on_progress, files=files)
@@ -193,7 +195,7 @@ def verify(ctx, name, data_dir, as_json):
     """
     from tigra import sources
 
-    names = [_source(ctx, name).name] if name else list(sources.SOURCES)
+    names = [_source(ctx, name, as_json, {"passed": True, "files": []}).name] if name else list(sources.SOURCES)
     with Progress() as progress:
         results = []
         for source in names:
@@ -209,3 +211,35 @@ def verify(ctx, name, data_dir, as_json):
         click.echo(table([(state, file, detail.removeprefix(f"{file} ")) for _, file, state, detail in results]))
     if not passed:
         ctx.exit(1)
+
+
+# --- clear --------------------------------------------------------------------------------------------
+
+
+@data.command()
+@json_option
+def clear(as_json):
+    """Delete the decoded pictures from the cache folder; they are made again when they are needed.
+
+    Downloaded files stay.
+
+    \b
+    Example:
+        tigra data clear
+    """
+    folders = _decoded_pictures()
+    n_bytes = _size_of(folders)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    freed = n_bytes - _size_of(folders)
+    print_json({"freed_bytes": freed}) if as_json else click.echo(f"{size_text(freed)} freed")
+
+
+def _decoded_pictures() -> list[Path]:
+    from tigra.sources import cache_folder
+
+    return [cache_folder() / name for name in ("images", "folders")]
+
+
+def _size_of(folders: list[Path]) -> int:
+    return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import click
@@ -91,10 +92,12 @@ def given_options(parameters: dict) -> dict:
     return {name: parameters[name] for name in DATA_OPTIONS if parameters.get(name) is not None}
 
 
-def check_options(dataset, options: dict) -> None:
+def check_options(dataset, options: dict, data_dir=None) -> None:
     """Raise click.UsageError for an option that the data set does not have."""
-    from tigra.datasets import dataset_options
+    from tigra.datasets import DATASETS, dataset_options
 
+    if data_dir and dataset not in DATASETS and os.path.isdir(dataset):
+        raise click.UsageError("--data-dir is for MNIST and ETH-80; a folder of pictures is named directly.")
     known = dataset_options(dataset)
     for name in options:
         if name not in known:

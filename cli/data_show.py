@@ -9,7 +9,16 @@ import click
 from tigra_cli.data_options import check_options, data_options, given_options, loading
 from tigra_cli.output import Progress, print_json
 
-FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".gif": "GIF", ".webp": "WEBP", ".tiff": "TIFF"}
+FORMATS = {
+    ".png": "PNG",
+    ".jpg": "JPEG",
+    ".jpeg": "JPEG",
+    ".gif": "GIF",
+    ".webp": "WEBP",
+    ".bmp": "BMP",
+    ".tif": "TIFF",
+    ".tiff": "TIFF",
+}
 
 
 @click.command()
@@ -26,15 +35,17 @@ def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json,
     Example:
         tigra data show mnist-012 --out digits.png
     """
-    from tigra.contact_sheet import contact_sheet
+    from tigra.contact_sheet import MOST_CLASSES, contact_sheet
     from tigra.datasets import load_dataset
     from tigra.model_file import write_atomically
 
     kind = FORMATS.get(Path(out).suffix.lower())
     if kind is None:
-        raise click.UsageError(f"{out} has no ending that says which kind of picture to write; use .png.")
+        raise click.UsageError(
+            f"{out} should end in one of {', '.join(FORMATS)}, to say which kind of picture to write."
+        )
     options = given_options(settings)
-    check_options(dataset, options)
+    check_options(dataset, options, data_dir)
     with Progress() as progress:
         progress.show("loading")
         splits = load_dataset(
@@ -50,5 +61,7 @@ def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json,
         facts = {"file": out, "dataset": splits.name, "protocol": splits.protocol, "notes": list(splits.notes)}
         print_json(facts | {"classes": splits.class_names, "images": sizes})
         return
-    click.echo(f"{out}: {len(splits.class_names)} classes of {splits.name}")
+    n_classes = len(splits.class_names)
+    shown = n_classes if n_classes <= MOST_CLASSES else f"the first {MOST_CLASSES} of {n_classes}"
+    click.echo(f"{out}: {shown} classes of {splits.name}")
     click.echo(splits.protocol)

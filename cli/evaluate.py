@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import partial
 
 import click
@@ -13,18 +12,17 @@ from tigra_cli.options import json_option, model_argument, seed_option, threads_
 from tigra_cli.output import Progress, percent, print_json
 
 from tigra.datasets import DATASETS, load_dataset
-from tigra.errors import ShapeError
+from tigra.errors import DatasetError, ShapeError
 from tigra.folders import load_test_folder
 from tigra.model_file import load_model
-from tigra.training import accuracy
-
-CHANGED = "{} has changed since the training: all its pictures are tested, though some may have been learned from"
+from tigra.splits import generator
+from tigra.training import accuracy, split_hash
 
 
 @click.command()
 @model_argument
 @click.argument("dataset", metavar="[DATASET]", required=False)
-@click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="How often to transform anew.")
+@click.option("--runs", type=click.IntRange(min=1), help="How often to transform anew.  [default: 10]")
 @click.option(
     "--interpolation",
     type=click.Choice(["cubic", "linear"]),
@@ -41,7 +39,8 @@ def evaluate(model, dataset, runs, seed, threads, as_json, data_dir, **settings)
     Every run transforms each test image anew, at random, as the data set's protocol says; reported are
     mean and standard deviation over the runs. DATASET is by default the one that the model was
     trained on, split as it was then. It may also be another folder of pictures, with a subfolder
-    for each class: then all of them are tested, or those of its folder test.
+    for each class: then all of them are tested, or those of its folder test, except for pictures that
+    the model has learned from.
 
     \b
     Example:
@@ -55,21 +54,23 @@ def evaluate(model, dataset, runs, seed, threads, as_json, data_dir, **settings)
     given = given_options(settings) | (
         {"interpolation": settings["interpolation"]} if settings["interpolation"] else {}
     )
-    check_options(dataset, given)
+    if dataset not in DATASETS and not os.path.isdir(dataset) and dataset == loaded.training.get("dataset"):
+        raise click.UsageError(f"The folder {dataset} is not here; say where: tigra evaluate {model} FOLDER.")
+    check_options(dataset, given, data_dir)
     with Progress() as progress:
         load = partial(load_dataset, data_dir=data_dir, threads=threads, on_progress=loading(progress))
         load_folder = partial(load_test_folder, threads=threads, on_progress=loading(progress))
         splits = _splits(loaded, dataset, given, load, load_folder)
-        if network.n_classes != len(splits.class_names):
-            raise ShapeError(
-                f"{model} tells {network.n_classes} classes apart, but {dataset} has {len(splits.class_names)};"
-                " choose a data set with the same classes."
-            )
-        runs = runs if splits.transform else 1
+        if splits.image_shape != network.image_shape:
+            sizes = ["x".join(map(str, shape)) for shape in (network.image_shape, splits.image_shape)]
+            raise ShapeError(f"{model} takes images of {sizes[0]}, but {dataset} has {sizes[1]}; choose another one.")
+        if runs and not splits.transform:
+            raise click.UsageError(f"The test images of {dataset} are not transformed; leave out --runs.")
+        runs = runs or (10 if splits.transform else 1)
         values = []
         for run in range(runs):
             what = f"run {run + 1}/{runs}"
-            test, n = splits.fresh_test([seed, run]), len(splits.test.labels)
+            test, n = splits.fresh_test(generator(seed, f"evaluate {run}")), len(splits.test.labels)
             show = lambda done, _, run=run, what=what, n=n: progress.show(what, run * n + done, runs * n)  # noqa: E731
             values.append(accuracy(network, test, threads, show))
     mean, std = float(np.mean(values)), float(np.std(values, ddof=1)) if runs > 1 else 0.0
@@ -84,28 +85,34 @@ def evaluate(model, dataset, runs, seed, threads, as_json, data_dir, **settings)
                 "seed": seed,
                 "n_images": len(splits.test.labels),
                 "protocol": splits.protocol,
+                "notes": list(splits.notes),
                 "accuracy": {"mean": mean, "std": std, "values": values},
             }
         )
         return
-    over = f" +- {percent(std)} over {runs} runs" if splits.transform else ""
+    over = f" +- {percent(std)} over {runs} runs" if runs > 1 else ""
     click.echo(f"{percent(mean)}{over} on {len(splits.test.labels)} test images of {dataset}")
     click.echo(splits.protocol)
 
 
 def _splits(loaded, dataset, given, load, load_folder):
-    """The data set as it was split for the training; pictures from another folder are all for the test."""
-    record = loaded.training
-    trained_on, stored = record.get("dataset"), record.get("dataset_options", {})
-    if dataset in DATASETS:
-        same = dataset == trained_on
-        return load(dataset, **(stored if same else {}) | given)
-    is_same_place = trained_on is not None and os.path.realpath(dataset) == os.path.realpath(trained_on)
-    if is_same_place:
-        splits = load(dataset, **stored | given)
-        if splits.content == record.get("dataset_content"):
-            return splits
-    wanted = "invert", "test_rotations", "interpolation"
-    options = {name: value for name, value in (stored | given).items() if name in wanted}
-    splits = load_folder(dataset, loaded.network.image_shape, loaded.network.class_names, **options)
-    return replace(splits, notes=(*splits.notes, CHANGED.format(dataset))) if is_same_place else splits
+    """The data set, split as for the training; of a folder, wherever it lies, all that was not learned from."""
+    record, network = loaded.training, loaded.network
+    is_same, stored = dataset == record.get("dataset"), record.get("dataset_options", {})
+    if dataset not in DATASETS:
+        wanted = "invert", "test_rotations", "interpolation"
+        options = {name: value for name, value in (stored | given).items() if name in wanted}
+        learned = frozenset(record.get("learned", "").split())
+        return load_folder(dataset, network.image_shape, network.class_names, learned, **options)
+    splits = load(dataset, **(stored if is_same else {}) | given)
+    if is_same and record.get("split_hash") not in (None, split_hash(splits)):
+        raise DatasetError(
+            f"The images of {dataset} are not those that the model was trained on, so its test images may be among"
+            " them; use the files, and the version of tigra, of the training."
+        )
+    if splits.class_names != network.class_names:
+        raise ShapeError(
+            f"The model knows the classes {', '.join(network.class_names)}, but {dataset} has"
+            f" {', '.join(splits.class_names)}; choose a data set with the same classes."
+        )
+    return splits

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
+import signal
 
 import click
 
@@ -39,7 +41,10 @@ class TigraGroup(click.Group):
     def invoke(self, ctx):
         """Run the command; tigra's own errors become one sentence, never a traceback."""
         try:
-            return super().invoke(ctx)
+            with _signals_stop():
+                return super().invoke(ctx)
+        except BrokenPipeError:  # the reader has seen enough
+            raise
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:
@@ -60,6 +65,24 @@ class TigraGroup(click.Group):
             if isinstance(error, TigraError):
                 raise click.ClickException(str(error)) from error
             raise
+
+
+@contextlib.contextmanager
+def _signals_stop():
+    """A termination signal or a vanished terminal ends a command as Ctrl-C does, with everything cleaned up."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heeded = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in heeded:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in heeded:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _print_version(ctx, _, wanted):

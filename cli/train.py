@@ -16,13 +16,13 @@ from tigra_cli.output import Progress, duration, percent, print_json, table
 
 from tigra.architecture import build_network, with_pooling_limited
 from tigra.datasets import DATASETS, load_dataset
-from tigra.errors import ModelFileError
+from tigra.errors import DatasetError, ModelFileError
 from tigra.layers.dense import START_VALUES
 from tigra.model_file import check_writable, load_model, save
 from tigra.optim import SCHEDULES
 from tigra.recipes import RECIPES
 from tigra.settings import FitOptions
-from tigra.training import Training, accuracy
+from tigra.training import Training, accuracy, split_hash
 
 SAVE_EVERY = 10  # seconds between saves while training, so that a power cut costs little
 FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay", "label_smoothing"
@@ -90,7 +90,7 @@ def train(ctx, dataset, out, resume, threads, as_json, **settings):
             training, splits = _resumed(ctx, resume, dataset, threads, load)
         else:
             out = out or default_name(dataset)
-            training, splits = _fresh(dataset, out, threads, settings, load)
+            training, splits = _fresh(dataset, out, threads, settings, load, progress)
         progress.clear()
         for note in splits.notes:
             click.echo(f"Note: {note}.", err=True)
@@ -103,8 +103,12 @@ def train(ctx, dataset, out, resume, threads, as_json, **settings):
         click.echo(f"Stopped in epoch {len(training.history) + 1}; saved {out}.", err=True)
         click.echo(f"Go on with: tigra train --resume {out}", err=True)
         ctx.exit(130)
-    with Progress() as progress:
-        report = _report(training, splits, out, threads, seconds, progress)
+    try:
+        with Progress() as progress:
+            report = _report(training, splits, out, threads, seconds, progress)
+    except KeyboardInterrupt:
+        click.echo(f"Trained, and saved as {out}; only the report is missing: tigra evaluate {out}", err=True)
+        ctx.exit(130)
     save_training(training, splits, out, report=report)
     print_json(report) if as_json else _print_report(report, training, splits)
 
@@ -118,12 +122,12 @@ def default_name(dataset) -> str:
     return f"{dataset if dataset in DATASETS else Path(dataset or '.').resolve().name or 'model'}.npz"
 
 
-def _fresh(dataset, out, threads, settings, load):
+def _fresh(dataset, out, threads, settings, load, progress):
     """A new run, from the recipe and the settings given."""
     if dataset is None:
         raise click.UsageError("Name a DATASET, or a run to go on with: --resume FILE.")
     of_data, seed = given_options(settings), settings["seed"]
-    check_options(dataset, of_data)
+    check_options(dataset, of_data, settings["data_dir"])
     check_writable(out)
     splits = load(dataset, seed=seed, interpolation=settings["interpolation"], **of_data)
     recipe = RECIPES[dataset if dataset in RECIPES else "folder"]
@@ -131,7 +135,7 @@ def _fresh(dataset, out, threads, settings, load):
     if "neighbours" in given:
         given["neighbours"] = int(given["neighbours"])
     options = recipe["network"] | {name: given[name] for name in NETWORK_OPTIONS if name in given}
-    if "architecture" not in given and dataset not in DATASETS:  # small pictures have few nodes
+    if "architecture" not in given and (dataset not in DATASETS or "size" in given):  # small images have few nodes
         height, width = (size + 2 * options["margin"] for size in splits.image_shape)
         options["architecture"] = with_pooling_limited(options["architecture"], height * width)
     network = build_network(
@@ -141,7 +145,10 @@ def _fresh(dataset, out, threads, settings, load):
         seed=seed,
     )
     network.class_names = splits.class_names
-    how = FitOptions(**recipe["fit"] | {name: given[name] for name in FIT_OPTIONS if name in given}, seed=seed)
+    n_steps = -(-len(splits.train.labels) // given.get("batch_size", recipe["fit"]["batch_size"]))
+    least = {"epochs": max(recipe["fit"]["epochs"], -(-recipe.get("least_steps", 0) // n_steps))}
+    how = FitOptions(**recipe["fit"] | least | {name: given[name] for name in FIT_OPTIONS if name in given}, seed=seed)
+    progress.show("measuring the statistics of the training images")
     return Training(network, splits, how, threads), splits
 
 
@@ -164,7 +171,13 @@ def _resumed(ctx, path, dataset, threads, load):
     try:
         splits = load(dataset or model.training["dataset"], **model.training["dataset_options"])
         training = Training(model.network, splits, FitOptions(**numbers["options"]), threads)
+        if training.data_hash != numbers["data_hash"]:
+            raise DatasetError(
+                f"The images of {splits.name} have changed since {path} was saved; put them back, or start a new run."
+            )
         training.restore(arrays, numbers)
+    except DatasetError:
+        raise
     except Exception as error:  # the file's numbers may be of any kind
         raise ModelFileError(f"{path} does not say how to go on ({error}); start a new run.") from error
     return training, splits
@@ -228,7 +241,8 @@ def save_training(training: Training, splits, out, report=None, resume=None) -> 
     facts = {
         "dataset": splits.name,
         "dataset_options": splits.options,
-        "dataset_content": splits.content,
+        "split_hash": split_hash(splits),
+        "learned": " ".join(sorted(splits.learned)),
         "protocol": splits.protocol,
         "options": asdict(training.options),
         "best_epoch": best.number if best else 0,
@@ -248,6 +262,8 @@ def _report(training: Training, splits, out, threads, seconds, progress) -> dict
 
     return {
         "model": str(out),
+        "dataset": splits.name,
+        "images": {name: len(split.labels) for name, split in _measured(splits).items()},
         "architecture": network.options["architecture"],
         "parameters": network.n_parameters,
         "seed": training.options.seed,
@@ -278,5 +294,6 @@ def _print_report(report, training, splits) -> None:
     click.echo(table(rows, header=("images", "n", "accuracy")))
     click.echo(
         f"best epoch {report['best_epoch']} of {report['epochs']} (by upright validation),"
-        f" {duration(report['seconds'])} on {training.threads} threads, saved as {report['model']}"
+        f" {duration(report['seconds'])} on {training.threads} thread{'s' if training.threads > 1 else ''},"
+        f" saved as {report['model']}"
     )

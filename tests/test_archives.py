@@ -404,3 +404,15 @@ def test_read_gzip_refuses_damaged_files(archive):
     packed[-6] ^= 1
     with pytest.raises(DatasetError, match="damaged"):
         read_gzip(archive(bytes(packed)), 2000)
+
+
+def test_headers_do_not_pile_up_in_memory(tmp_path):
+    """A tar of a few kilobytes may have large headers before each of many members: they are bounded, and not kept."""
+    path = tmp_path / "headers.tar.xz"
+    with tarfile.open(path, "w:xz", format=tarfile.PAX_FORMAT) as archive:
+        for number in range(30):
+            info = tarfile.TarInfo(f"member{number}")
+            info.pax_headers = {f"tigra.{n}": "x" for n in range(5000)}
+            archive.addfile(info, io.BytesIO())
+    with pytest.raises(DatasetError, match="headers of more than"):
+        list(read_members(path, lambda name: True))

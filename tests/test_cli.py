@@ -17,6 +17,7 @@ from tigra_cli.main import COMMANDS, main
 
 import tigra
 from tigra.model_file import load_model
+from tigra.splits import generator
 
 QUICK = ["--epochs", "2", "--architecture", "SC[2, 2]-DP[90]-S[3]-FC[8]", "--batch-size", "25"]
 
@@ -64,7 +65,9 @@ def test_train_json_has_the_documented_keys(here):
     result = run("train", "mnist-012", *QUICK, "--out", "other.npz", "--json")
     content = json.loads(result.stdout)
     keys = {"model", "architecture", "parameters", "seed", "epochs", "best_epoch", "seconds", "protocol", "accuracy"}
-    assert set(content) == keys | {"notes"} and content["notes"] == []
+    assert set(content) == keys | {"dataset", "images", "notes"} and content["notes"] == []
+    assert content["images"] == {"train": 500, "valid": 100, "test_upright": 100, "test_transformed": 100}
+    assert content["dataset"] == "mnist-012"
     assert content["model"] == "other.npz" and content["parameters"] == 170 and content["epochs"] == 2
     assert set(content["accuracy"]) == {"train", "valid", "test_upright", "test_transformed"}
     assert all(0 <= value <= 1 for value in content["accuracy"].values())
@@ -98,18 +101,20 @@ def test_settings_reach_the_network(here):
 
 def test_evaluate_gives_mean_and_deviation_over_fresh_rotations(here):
     content = json.loads(run("evaluate", "model.npz", "--runs", "3", "--json").stdout)
-    assert set(content) == {"model", "dataset", "runs", "seed", "n_images", "protocol", "accuracy"}
+    assert set(content) == {"model", "dataset", "runs", "seed", "n_images", "protocol", "notes", "accuracy"}
     assert content["model"] == "model.npz" and content["dataset"] == "mnist-012" and content["runs"] == 3
     values = content["accuracy"]["values"]
     splits, network = tigra.load_dataset("mnist-012"), tigra.load("model.npz")
-    assert values == [tigra.accuracy(network, splits.fresh_test([0, run])) for run in range(3)]
+    fresh = [splits.fresh_test(generator(0, f"evaluate {run}")) for run in range(3)]
+    assert values == [tigra.accuracy(network, test) for test in fresh]
+    assert all(np.abs(test.images - splits.test.images).max() > 0.1 for test in fresh), "other angles than in training"
     assert content["accuracy"]["mean"] == pytest.approx(np.mean(values))
     assert content["accuracy"]["std"] == pytest.approx(np.std(values, ddof=1))
     text = run("evaluate", "model.npz", "mnist-012", "--runs", "3").stdout
     assert text.startswith(f"{100 * np.mean(values):.1f} % +- ") and "cubic interpolation" in text
     assert json.loads(run("evaluate", "model.npz", "--runs", "1", "--json").stdout)["accuracy"]["std"] == 0
     other = json.loads(run("evaluate", "model.npz", "--runs", "2", "--seed", "1", "--json").stdout)
-    expected = [tigra.accuracy(network, splits.fresh_test([1, run])) for run in range(2)]
+    expected = [tigra.accuracy(network, splits.fresh_test(generator(1, f"evaluate {run}"))) for run in range(2)]
     assert other["accuracy"]["values"] == expected
 
 
@@ -285,8 +290,8 @@ def test_resuming_from_a_file_that_does_not_say_how_is_refused(tmp_path, here, s
         (["evaluate", "model.npz", "cifar"], 2, "There is no data set 'cifar'"),
         (["evaluate", "model.npz", "--runs", "0"], 2, "0 is not in the range"),
         (["evaluate", "small.npz"], 2, "small.npz does not name its data set"),
-        (["evaluate", "small.npz", "mnist-012"], 1, "Expected images of shape (n, 5, 5), got (100, 28, 28)"),
-        (["evaluate", "two.npz", "mnist-012"], 1, "tells 2 classes apart, but mnist-012 has 3"),
+        (["evaluate", "small.npz", "mnist-012"], 1, "takes images of 5x5, but mnist-012 has 28x28"),
+        (["evaluate", "two.npz", "mnist-012"], 1, "knows the classes 0, 1, but mnist-012 has 0, 1, 2"),
         (["predict", "model.npz"], 2, "Missing argument 'IMAGE...'"),
         (["predict", "model.npz", "nothing.png"], 2, "does not exist"),
         (["predict", "model.npz", "."], 2, "is a directory"),

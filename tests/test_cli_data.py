@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 
@@ -52,7 +53,7 @@ def test_list_when_nothing_is_there(empty_cache):  # noqa: F811
     assert [line.split()[0] for line in lines[1:5]] == ["mnist-012", "mnist-rot", "mnist-trans", "eth-80"]
     assert " kB  tigra " in lines[1] and lines[2].endswith("not found; run 'tigra data fetch mnist'")
     assert lines[4].endswith("not found; run 'tigra data fetch eth80'")
-    assert lines[5:] == [f"cache folder: {empty_cache}"]
+    assert lines[5:] == [f"cache folder: {empty_cache}, 0 B of decoded pictures"]
 
 
 def test_list_shows_where_and_by_whom(tmp_path, mnist, eth80, monkeypatch):  # noqa: F811
@@ -64,7 +65,7 @@ def test_list_shows_where_and_by_whom(tmp_path, mnist, eth80, monkeypatch):  # n
     assert lines[2].split() == ["mnist-rot", f"{size / 1e3:.1f}", "kB", "--data-dir", str(tmp_path / "named" / "mnist")]
     assert lines[4].split()[3:] == ["$TIGRA_DATA", str(tmp_path / "env")]
     content = json.loads(run("list", "--data-dir", tmp_path / "named", "--json").stdout)
-    assert set(content) == {"cache", "datasets"}
+    assert set(content) == {"cache", "decoded_bytes", "datasets"}
     entries = {entry["name"]: entry for entry in content["datasets"]}
     assert all(set(entry) == {"name", "source", "found", "origin", "paths", "bytes"} for entry in entries.values())
     assert entries["eth-80"] == {
@@ -140,7 +141,9 @@ def test_fetch_tells_what_to_do_by_hand_when_all_fails(published, empty_cache): 
     published("missing", "cut")
     message = fails("fetch", "mnist")
     assert "404 Not Found" in message and "connection was cut" in message
-    assert message.endswith(f"Get it by hand and put it into {empty_cache / 'mnist'}.\n")
+    names = ", ".join(file.name for file in sources.SOURCES["mnist"].files)
+    assert message.endswith(f"Get {names} by hand, and put it into {empty_cache / 'mnist'}.\n")
+    assert not empty_cache.exists(), "no empty folders are left"
 
 
 def test_progress_shows_bytes_percent_and_time_left(published, monkeypatch):
@@ -154,7 +157,7 @@ def test_progress_shows_bytes_percent_and_time_left(published, monkeypatch):
     monkeypatch.setattr(data_commands, "Progress", Terminal)
     run("fetch", "mnist")
     text, done, total = shown[-1][0]
-    assert text == f"t10k-labels-idx1-ubyte.gz  {done} B of {total} B  100.0 %" and done == total > 0
+    assert text == f"100.0 % of {total} B  t10k-labels-idx1-ubyte.gz" and done == total > 0
     assert shown[-1][1] == {"phase": "t10k-labels-idx1-ubyte.gz"}
     run("fetch", "eth80")
     assert shown[-1][0][1] == shown[-1][0][2] > 0
@@ -163,6 +166,7 @@ def test_progress_shows_bytes_percent_and_time_left(published, monkeypatch):
 def test_the_embedded_set_needs_nothing():
     for command in ("fetch", "verify"):
         assert run(command, "mnist-012").stdout.startswith("mnist-012 comes with tigra")
+        assert json.loads(run(command, "mnist-012", "--json").stdout)
 
 
 def test_unknown_names():
@@ -225,18 +229,93 @@ def test_show_takes_the_options_of_the_data_set(tmp_path, mnist, eth80):  # noqa
 
 def test_show_says_what_is_wrong(tmp_path):
     assert "Missing option '--out'" in fails("show", "mnist-012", status=2)
-    assert "has no ending that says" in fails("show", "mnist-012", "--out", tmp_path / "sheet", status=2)
+    assert "should end in one of .png, .jpg" in fails("show", "mnist-012", "--out", tmp_path / "sheet", status=2)
     assert "There is no data set 'x'" in fails("show", "x", "--out", tmp_path / "sheet.png", status=2)
     assert "mnist-012 has no option --fold" in fails("show", "mnist-012", "--fold", "1", "--out", "a.png", status=2)
     assert "No such file" in fails("show", "mnist-012", "--out", tmp_path / "nowhere" / "sheet.png")
     assert list(tmp_path.glob("*.png")) == []
 
 
+def test_show_says_when_there_are_more_classes_than_rows(tmp_path):
+    for number in range(45):
+        (tmp_path / "many" / f"class {number:02d}").mkdir(parents=True)
+        for n in range(3):
+            Image.new("L", (9, 9), 5 * number + n).save(tmp_path / "many" / f"class {number:02d}" / f"{n}.png")
+    text = run("show", tmp_path / "many", "--out", tmp_path / "sheet.png").stdout
+    assert "the first 40 of 45 classes" in text
+
+
+# --- clear --------------------------------------------------------------------------------------------
+
+
+def test_clear_deletes_decoded_pictures_and_nothing_else(empty_cache, mnist, tmp_path):  # noqa: F811
+    for name in ("a", "b"):
+        (tmp_path / "own" / name).mkdir(parents=True)
+        for n in range(3):
+            Image.new("L", (9, 9), 50 * n + ord(name)).save(tmp_path / "own" / name / f"{n}.png")
+    write_folder(empty_cache / "mnist", packed(mnist))
+    tigra.load_dataset(tmp_path / "own")
+    size = json.loads(run("list", "--json").stdout)["decoded_bytes"]
+    assert size > 500 and json.loads(run("clear", "--json").stdout) == {"freed_bytes": size}
+    assert [path.name for path in empty_cache.iterdir()] == ["mnist"] and run("clear").stdout == "0 B freed\n"
+
+
+def test_verify_names_what_is_missing_of_an_incomplete_set(tmp_path, mnist):  # noqa: F811
+    files = packed(mnist)
+    files["train-images-idx3-ubyte.gz"] = files["train-images-idx3-ubyte.gz"][:-1]
+    del files["t10k-labels-idx1-ubyte.gz"]
+    write_folder(tmp_path / "mnist", files)
+    lines = run("verify", "--data-dir", tmp_path, expect=1).stdout.splitlines()
+    assert lines[0].startswith("absent") and "t10k-labels-idx1-ubyte.gz" in lines[0]
+    assert lines[1].startswith("damaged") and "train-images" in lines[1]
+
+
+@pytest.mark.parametrize("name", ["TIGRA_DATA", "TIGRA_CACHE"])
+def test_a_home_that_does_not_exist_gets_a_sentence(monkeypatch, name):
+    monkeypatch.setenv(name, "~nobody-of-this-name/x")
+    assert f"(${name}) names a home that does not exist" in fails("list")
+
+
+def test_a_user_without_a_home_is_told_to_name_a_cache(monkeypatch):
+    def fail(_):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("TIGRA_CACHE", raising=False)
+    monkeypatch.setattr("pooch.os_cache", fail)
+    assert "set TIGRA_CACHE to one" in fails("list")
+
+
+def test_addresses_that_are_none_are_refused():
+    for mirror in ("http://", "http://[bad", "http://a b/c", "there"):
+        assert "begins with http://" in fails("fetch", "mnist", "--mirror", mirror, status=2)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_signals_stop_a_command_as_ctrl_c_does(tmp_path, name):
+    """Here `data show`, while it decodes pictures: nothing is left in the cache."""
+    for kind in ("a", "b"):
+        (tmp_path / "own" / kind).mkdir(parents=True)
+        for n in range(3):
+            Image.new("L", (9, 9), 50 * n + ord(kind)).save(tmp_path / "own" / kind / f"{n}.png")
+    script = (
+        "import os, signal, tigra.image_store as store\n"
+        "from tigra_cli.main import main\n"
+        "right = store._fill\n"
+        f"store._fill = lambda *a: (os.kill(os.getpid(), signal.{name}), right(*a))\n"
+        "main()\n"
+    )
+    words = [sys.executable, "-c", script, "data", "show", tmp_path / "own", "--out", tmp_path / "sheet.png"]
+    environment = os.environ | {"TIGRA_CACHE": str(tmp_path / "cache")}
+    cut = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert cut.returncode == 130 and cut.stderr == "Stopped.\n"
+    assert list((tmp_path / "cache" / "images").iterdir()) == [] and not (tmp_path / "sheet.png").exists()
+
+
 # --- help ---------------------------------------------------------------------------------------------
 
 
 def test_every_command_has_help_and_an_example():
-    assert {"list", "fetch", "verify", "show"} == set(data_commands.data.commands)
+    assert {"list", "fetch", "verify", "show", "clear"} == set(data_commands.data.commands)
     for name, command in data_commands.data.commands.items():
         assert "Example:" in run(name, "--help").stdout
         assert all(parameter.help for parameter in command.params if isinstance(parameter, click.Option))

@@ -1,5 +1,6 @@
 """Own pictures from the command line: train, evaluate, predict, resume."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from PIL import Image
 import tigra
 from tests.test_cli import run
 from tigra.model_file import load_model
+from tigra.splits import generator
 
 QUICK = ["--epochs", "3", "--architecture", "SC[2, 2]-DP[60]-S[3]-FC[8]", "--batch-size", "10"]
 
@@ -50,7 +52,9 @@ def test_training_on_a_folder_is_one_command(here):
     result = run("train", "shapes", *QUICK, "--test-rotations", "--out", "again.npz", "--epochs", "30")
     lines = result.stdout.splitlines()
     assert lines[0].startswith("shapes: SC[2, 2]-DP[60]-S[3]-FC[8], ") and result.stderr == ""
-    assert lines[1] == ("16x16 grey, train and valid upright, test rotated by [0, 360) degrees, cubic interpolation")
+    drawn = "valid and test drawn (15% of each class)"
+    turned = "test rotated by [0, 360) degrees, cubic interpolation"
+    assert lines[1] == f"16x16 grey, {drawn}, train and valid upright, {turned}"
     assert [line.split("  ")[0] for line in lines[3:7]] == ["train", "valid", "test, upright", "test, transformed"]
     model = load_model("again.npz")
     assert model.training["accuracy"]["test_transformed"] > 0.9, "rings and spots are easy to tell apart"
@@ -62,7 +66,8 @@ def test_without_test_rotations_there_is_one_line_for_the_test(here):
     assert [line.split("  ")[0] for line in result.stdout.splitlines()[3:6]] == ["train", "valid", "test"]
     content = json.loads(run("train", "shapes", *QUICK, "--out", "plain.npz", "--json").stdout)
     assert set(content["accuracy"]) == {"train", "valid", "test_upright"}
-    text = run("evaluate", "plain.npz", "--runs", "5").stdout
+    assert "leave out --runs" in run("evaluate", "plain.npz", "--runs", "5", expect=2).stderr
+    text = run("evaluate", "plain.npz").stdout
     assert "+-" not in text and "on 12 test images of shapes" in text
 
 
@@ -89,6 +94,15 @@ def test_a_picture_of_the_folder_is_predicted_as_it_was_tested(here):
     np.testing.assert_array_equal(network.scores(image[None]), network.scores(found))
 
 
+def test_few_pictures_are_shown_more_often(here, monkeypatch):
+    seen = []
+    monkeypatch.setattr("tigra_cli.train._run", lambda training, *_: seen.append(training.options.epochs))
+    run("train", "shapes", "--out", "few.npz", expect=130)
+    run("train", "shapes", "--out", "few.npz", "--batch-size", "5", expect=130)
+    run("train", "shapes", "--out", "few.npz", "--epochs", "7", expect=130)
+    assert seen == [300, 50, 7], "600 steps at least: 56 pictures are 2 batches of 50, or 12 of 5"
+
+
 def test_small_pictures_get_a_smaller_recipe(here):
     run("train", "shapes", "--epochs", "1", "--size", "8x8", "--out", "tiny.npz")
     network = tigra.load("tiny.npz")
@@ -113,7 +127,7 @@ def test_evaluate_uses_the_split_of_the_training_whatever_its_own_seed(here):
     options = load_model("shapes.npz").training["dataset_options"]
     splits, network = tigra.load_dataset("shapes", **options), tigra.load("shapes.npz")
     values = json.loads(run("evaluate", "shapes.npz", "--seed", "7", "--runs", "2", "--json").stdout)
-    expected = [tigra.accuracy(network, splits.fresh_test([7, run])) for run in range(2)]
+    expected = [tigra.accuracy(network, splits.fresh_test(generator(7, f"evaluate {run}"))) for run in range(2)]
     assert values["accuracy"]["values"] == expected and values["n_images"] == 12
 
 
@@ -132,14 +146,50 @@ def test_evaluate_on_another_folder_tests_all_of_it(here, tmp_path):
     )
 
 
-def test_evaluate_on_a_folder_that_has_changed_says_so(here, tmp_path):
-    shutil.copytree(here / "shapes", tmp_path / "shapes")
+def test_evaluate_never_tests_what_was_learned_wherever_the_folder_lies(here, tmp_path):
+    """The same folder from another place, a copy, a copy with more in it: the learned pictures stay out."""
+    test = json.loads(run("evaluate", "shapes.npz", "--json").stdout)
+    shutil.copytree(here / "shapes", tmp_path / "copy")
     os.chdir(tmp_path)
-    run("train", "shapes", *QUICK)
-    blob(np.random.default_rng(6), True).save(tmp_path / "shapes" / "ring" / "new.png")
-    result = run("evaluate", "shapes.npz")
-    assert "on 81 test images of shapes" in result.stdout
-    assert "shapes has changed since the training" in result.stderr
+    for folder in (here / "shapes", "copy"):
+        again = json.loads(run("evaluate", here / "shapes.npz", folder, "--json").stdout)
+        assert again["n_images"] == 12 and again["accuracy"] == test["accuracy"]
+        assert "without 68 that were learned from" in again["protocol"]
+    (tmp_path / "copy" / "ring" / "note.txt").write_text("text")
+    blob(np.random.default_rng(6), True).save(tmp_path / "copy" / "ring" / "new.png")
+    more = json.loads(run("evaluate", here / "shapes.npz", "copy", "--json").stdout)
+    assert more["n_images"] == 13 and more["notes"] == [
+        "skipped 1 of 82 files: 1 file that is no picture (ring/note.txt)"
+    ]
+    shutil.rmtree("copy/spot")
+    for path in sorted((tmp_path / "copy" / "ring").glob("*.png")):
+        image = tigra.read_image(path, (16, 16))
+        digest = hashlib.blake2b(np.rint(image * 65535).astype("<u2").tobytes(), digest_size=16).hexdigest()
+        if digest[:16] not in load_model(here / "shapes.npz").training["learned"].split():
+            path.unlink()
+    assert "the network has learned from all 34 others" in run("evaluate", here / "shapes.npz", "copy", expect=1).stderr
+
+
+def test_evaluate_refuses_a_named_data_set_that_is_split_in_another_way(here, monkeypatch):
+    run("train", "mnist-012", *QUICK, "--out", "digits.npz")
+    monkeypatch.setattr("tigra_cli.evaluate.split_hash", lambda splits: "another")
+    assert "are not those that the model was trained on" in run("evaluate", "digits.npz", expect=1).stderr
+
+
+def test_evaluate_says_when_the_folder_is_not_here(here, tmp_path):
+    os.chdir(tmp_path)
+    message = run("evaluate", here / "shapes.npz", expect=2).stderr
+    assert "The folder shapes is not here; say where: tigra evaluate" in message
+
+
+def test_ctrl_c_during_the_report_says_that_the_model_is_saved(here, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tigra_cli.train.accuracy", stop)
+    result = run("train", "shapes", *QUICK, "--out", "cut.npz", expect=130)
+    assert "Trained, and saved as cut.npz; only the report is missing: tigra evaluate cut.npz" in result.stderr
+    assert load_model("cut.npz").resume is None
 
 
 def test_what_was_skipped_is_told_on_standard_error_and_in_json(here, tmp_path):
@@ -186,7 +236,9 @@ def test_resuming_with_other_pictures_is_refused(here, tmp_path):
     os.chdir(tmp_path)
     for number in range(20):
         blob(np.random.default_rng(number), True).save(f"first/ring/{number}.png")
-    assert "trained on other images" in run("train", "--resume", "cut.npz", expect=1).stderr
+    assert (
+        "images of first have changed since cut.npz was saved" in run("train", "--resume", "cut.npz", expect=1).stderr
+    )
 
 
 def test_ctrl_c_while_pictures_are_decoded_stops_at_once_and_leaves_nothing(here, tmp_path):
@@ -220,8 +272,11 @@ def test_ctrl_c_while_pictures_are_decoded_stops_at_once_and_leaves_nothing(here
         (["train", "mnist-012", "--train-rotations", "many"], 2, "neither a number of angles from 0 to 360"),
         (["train", "shapes", "--train-rotations", "361"], 2, "neither a number of angles"),
         (["train", "shapes", "--data-dir", "nowhere"], 2, "'nowhere' does not exist"),
+        (["train", "shapes", "--data-dir", "."], 2, "--data-dir is for MNIST and ETH-80"),
+        (["train", "eth-80", "--fold", "3"], 2, "fold is for split='object'"),
+        (["train", "eth-80", "--split", "object", "--n-train", "9"], 2, "n_train and n_valid are for split='image'"),
         (["train", "mnist-rot", "--data-dir", "."], 1, "Run 'tigra data fetch mnist', or put"),
-        (["evaluate", "shapes.npz", "mnist-012"], 1, "tells 2 classes apart, but mnist-012 has 3"),
+        (["evaluate", "shapes.npz", "mnist-012"], 1, "knows the classes ring, spot, but mnist-012 has 0, 1, 2"),
         (["evaluate", "shapes.npz", "--all-test"], 2, "shapes has no option --all-test"),
         (["evaluate", "shapes.npz", "elsewhere"], 2, "There is no data set 'elsewhere'"),
     ],

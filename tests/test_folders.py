@@ -57,7 +57,8 @@ def test_class_folders_are_split_by_the_seed_the_same_share_of_every_class(pets)
     again, other = tigra.load_dataset(pets), tigra.load_dataset(pets, seed=1)
     np.testing.assert_array_equal(splits.train.images[:], again.train.images[:])
     assert contents(splits.test) != contents(other.test)
-    assert splits.protocol == "10x12 grey, train and valid upright, test as in the files"
+    drawn = "valid and test drawn (15% of each class)"
+    assert splits.protocol == f"10x12 grey, {drawn}, train and valid upright, test as in the files"
 
 
 def test_labels_belong_to_their_pictures(pets):
@@ -76,7 +77,7 @@ def test_the_split_does_not_depend_on_the_order_in_which_files_were_made(pets, t
         shutil.copy(path, target)
     first, second = tigra.load_dataset(pets), tigra.load_dataset(shuffled)
     np.testing.assert_array_equal(first.test.images[:], second.test.images[:])
-    assert first.content == second.content
+    assert first.learned == second.learned and len(first.learned) == 51
 
 
 def test_train_valid_test_folders_are_taken_as_they_lie(tmp_path, draw):
@@ -117,6 +118,22 @@ def test_subfolders_of_a_class_belong_to_it_and_links_in_circles_do_no_harm(tmp_
 
 
 # --- options ---------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_a_part_only_if_it_has_classes_and_no_pictures_of_its_own(tmp_path, draw):
+    for name in ("Bus", "Car", "Train", "val"):
+        draw(tmp_path / "vehicles" / name, 4)
+    assert tigra.load_dataset(tmp_path / "vehicles").class_names == ["Bus", "Car", "Train", "val"]
+    for part in ("train", "testing"):
+        draw(tmp_path / "parts" / part / "a", 4)
+        draw(tmp_path / "parts" / part / "b", 4)
+    assert tigra.load_dataset(tmp_path / "parts").class_names == ["a", "b"]
+
+
+def test_frames_are_square_if_pictures_are_to_be_turned(pets):
+    for options in ({"test_rotations": True}, {"train_rotations": 4}):
+        assert tigra.load_dataset(pets, **options).image_shape == (12, 12)
+    assert tigra.load_dataset(pets).image_shape == (10, 12)
 
 
 def test_size_is_the_pictures_own_if_small_and_common_else_50x50(tmp_path, draw):
@@ -224,6 +241,20 @@ def test_what_was_skipped_is_said_in_one_line(pets):
     assert sum(len(split.labels) for split in (splits.train, splits.valid, splits.test)) == 60
 
 
+def test_kinds_of_skipped_files_are_counted_by_their_names(pets):
+    for number in range(4):
+        (pets / "cat" / f"note{number}.txt").write_text("not a picture")
+        (pets / "dog" / f"half{number}.png").write_bytes((pets / "dog" / "000.png").read_bytes()[:60])
+    (note,) = tigra.load_dataset(pets).notes
+    assert "4 files that are no pictures (cat/note0.txt, cat/note1.txt, cat/note2.txt, ...)" in note
+    assert "4 damaged pictures (dog/half0.png, " in note
+
+
+def test_files_beside_the_class_folders_are_mentioned(pets):
+    shutil.copy(pets / "cat" / "000.png", pets / "lost.png")
+    assert tigra.load_dataset(pets).notes == ("1 file (lost.png) beside the class folders are not used",)
+
+
 def test_names_that_a_terminal_would_obey_are_shown_escaped(pets):
     (pets / "cat" / "bad\x1b[2Jname.png").write_text("x")
     (note,) = tigra.load_dataset(pets).notes
@@ -260,6 +291,15 @@ def test_a_test_picture_that_is_also_in_train_is_taken_out_of_train(tmp_path, dr
     splits = tigra.load_dataset(tmp_path)
     assert [len(split.labels) for split in (splits.train, splits.valid, splits.test)] == [12, 12, 12]
     assert "train/a/leak.png" in splits.notes[0] and no_overlap(splits)
+
+
+def test_a_picture_in_valid_and_test_stays_in_the_test(tmp_path, draw):
+    for part in ("train", "valid", "test"):
+        draw(tmp_path / part / "a", 6)
+        draw(tmp_path / part / "b", 6)
+    shutil.copy(tmp_path / "test" / "a" / "000.png", tmp_path / "valid" / "a" / "leak.png")
+    splits = tigra.load_dataset(tmp_path)
+    assert len(splits.test.labels) == 12 and len(splits.valid.labels) == 12 and "valid/a/leak.png" in splits.notes[0]
 
 
 def test_equal_pictures_in_two_classes_are_left_out(pets):
@@ -332,6 +372,38 @@ def test_parts_beside_other_folders_are_refused(tmp_path, draw):
     refused(tmp_path, "has test, train, but also extras")
 
 
+def test_parts_without_train_are_refused(tmp_path, draw):
+    for name in ("val", "test"):
+        draw(tmp_path / name / "a", 3)
+        draw(tmp_path / name / "b", 3)
+    refused(tmp_path, "has test, val, but no folder train")
+
+
+@pytest.mark.parametrize("part", ["valid", "test"])
+def test_a_part_without_usable_pictures_is_refused_but_it_may_lack_a_class(tmp_path, draw, part):
+    for name in ("train", "valid", "test"):
+        draw(tmp_path / name / "a", 3)
+        draw(tmp_path / name / "b", 3)
+    for path in (tmp_path / part / "b").iterdir():
+        path.unlink()
+    assert set(getattr(tigra.load_dataset(tmp_path), part).labels) == {0}
+    for path in (tmp_path / part / "a").iterdir():
+        path.write_text("text")
+    refused(tmp_path, f"The folder {part} has no picture that can be used.*skipped 3 of 15 files")
+
+
+def test_a_folder_that_cannot_be_listed_is_named(pets, monkeypatch):
+    right = os.scandir
+
+    def refuse(path):
+        if os.fspath(path).endswith("dog"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return right(path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    refused(pets, "Cannot list .*dog: Permission denied")
+
+
 def test_two_folders_for_one_part_are_refused(tmp_path, draw):
     for name in ("train", "val", "valid"):
         draw(tmp_path / name / "a", 3)
@@ -361,10 +433,9 @@ def test_pictures_are_decoded_once(pets, monkeypatch):
 
 
 def test_a_changed_picture_is_noticed(pets):
-    before = tigra.load_dataset(pets)
+    tigra.load_dataset(pets)
     Image.new("L", (12, 10), 77).save(pets / "cat" / "000.png")
     after = tigra.load_dataset(pets)
-    assert before.content != after.content
     assert any(np.all(image == 77 / 255) for s in (after.train, after.valid, after.test) for image in s.images[:])
 
 
@@ -409,6 +480,57 @@ def test_a_file_with_old_times_but_new_content_is_noticed(pets, tmp_path, monkey
     path.write_bytes(content)
     os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     assert digests_of(pets, files, tmp_path)[0] != before[0]
+
+
+def test_failures_of_the_moment_are_not_kept(pets, tmp_path, monkeypatch):
+    """A disk that fails once, or a lack of memory, must not mark a picture as damaged for ever."""
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    right = type(pets).read_bytes
+
+    def fail(path):
+        if path.name == "003.png":
+            raise OSError(5, "Input/output error")
+        return right(path)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(type(pets), "read_bytes", fail)
+        refused(pets, "Cannot read .*003.png: Input/output error; start again")
+    with monkeypatch.context() as failing:
+        failing.setattr("tigra.images._grey", lambda picture: (_ for _ in ()).throw(MemoryError()))
+        with pytest.raises(MemoryError):
+            tigra.load_dataset(pets)
+    assert tigra.load_dataset(pets).notes == ()
+
+
+def test_a_file_that_changes_while_it_is_read_stops_the_reading(pets, tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tigra.folders.digests_of", lambda folder, files, *_: ["0" * 64] * len(files))
+    refused(pets, "has changed while it was read")
+
+
+def test_files_that_are_too_large_are_not_read(pets, monkeypatch):
+    monkeypatch.setattr("tigra.file_digests.LARGEST_FILE", (pets / "cat" / "000.png").stat().st_size - 1)
+    with pytest.raises(DatasetError, match="60 pictures that are too large"):
+        tigra.load_dataset(pets)
+
+
+def test_what_cannot_be_read_is_not_remembered(pets, tmp_path, monkeypatch):
+    monkeypatch.setattr("tigra.file_digests.SETTLED", -(10**18))
+    files = list_pictures(pets)
+    with monkeypatch.context() as failing:
+        failing.setattr("tigra.file_digests._digest", lambda path: "unreadable: Permission denied")
+        assert set(digests_of(pets, files, tmp_path)) == {"unreadable: Permission denied"}
+    assert all(len(digest) == 64 for digest in digests_of(pets, files, tmp_path))
+
+
+def test_looking_at_some_files_does_not_forget_the_others(pets, tmp_path, monkeypatch):
+    monkeypatch.setattr("tigra.file_digests.SETTLED", -(10**18))
+    files = list_pictures(pets)
+    expected = digests_of(pets, files, tmp_path)
+    (pets / "dog" / "000.png").touch()
+    digests_of(pets, files[-20:], tmp_path)
+    monkeypatch.setattr("tigra.file_digests._digest", lambda path: pytest.fail(f"{path} read again"))
+    assert digests_of(pets, files, tmp_path) == expected
 
 
 # --- a folder for a network that was trained on another ------------------------------------------------------------

@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -39,7 +42,10 @@ def test_a_store_holds_what_decoding_gives_in_the_order_given(tmp_path, pictures
 
 
 def test_what_cannot_be_decoded_is_left_out_and_listed(tmp_path, pictures):
-    pictures[3:3] = [("note.txt", b"no picture"), ("gone.png", ImageError("Cannot read gone.png: gone."))]
+    def gone():
+        raise ImageError("Cannot read gone.png: gone.")
+
+    pictures[3:3] = [("note.txt", b"no picture"), ("gone.png", gone)]
     store = build(tmp_path, pictures)
     assert len(store.names) == len(store.pixels) == len(store.digests) == 600
     assert [name for name, _ in store.skipped] == ["note.txt", "gone.png"]
@@ -131,3 +137,65 @@ def test_eight_bit_and_sixteen_bit_grey_levels_are_exact(tmp_path):
     images = StoredImages(store.pixels, np.arange(2))
     np.testing.assert_array_equal(images[0], levels / 255.0)
     np.testing.assert_array_equal(images[1], deep / 65535.0)
+
+
+def test_the_key_depends_on_how_pictures_are_read(monkeypatch):
+    contents = [("a", "1")]
+    keys = {store_key(contents, (8, 8), False)}
+    with monkeypatch.context() as other:
+        other.setattr("tigra.image_store.FORMAT", 99)
+        keys.add(store_key(contents, (8, 8), False))
+    with monkeypatch.context() as other:
+        other.setattr("tigra.images.FORMATS", ("PNG",))
+        keys.add(store_key(contents, (8, 8), False))
+    assert len(keys) == 3
+
+
+def test_pixels_that_are_not_those_of_the_index_are_noticed(tmp_path, pictures):
+    build(tmp_path, pictures)
+    folder = tmp_path / "images" / "key"
+    whole, index = (folder / "pixels.npy").read_bytes(), json.loads((folder / "index.json").read_text())
+    (folder / "pixels.npy").write_bytes(whole[:128] + bytes(len(whole) - 128))
+    assert open_store(tmp_path, "key") is None
+    (folder / "pixels.npy").write_bytes(whole)
+    index["digests"].append("0")
+    (folder / "index.json").write_text(json.dumps(index))
+    assert open_store(tmp_path, "key") is None
+
+
+def test_processes_that_build_the_same_store_do_not_harm_each_other(tmp_path, pictures):
+    """Threads stand for them: all get the store, and one is left."""
+    with ThreadPoolExecutor(4) as pool:
+        for round_number in range(5):
+            stores = list(pool.map(lambda _, key=f"key{round_number}": build(tmp_path, pictures[:8], key), range(4)))
+            assert all(np.array_equal(store.pixels, stores[0].pixels) for store in stores)
+    assert sorted(path.name for path in (tmp_path / "images").iterdir()) == [f"key{n}" for n in range(5)]
+
+
+def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path, pictures):
+    for name, age in (("old", 2 * 24 * 3600), ("new", 60)):
+        left = tmp_path / "images" / f".building-{name}"
+        left.mkdir(parents=True)
+        os.utime(left, (time.time() - age,) * 2)
+    build(tmp_path, pictures)
+    assert {path.name for path in (tmp_path / "images").iterdir()} == {".building-new", "key"}
+
+
+def test_files_are_read_one_at_a_time(tmp_path, pictures):
+    held, most = set(), []
+
+    class Content(bytes):
+        def __del__(self):
+            held.discard(id(self))
+
+    def reader(content):
+        def read():
+            made = Content(content)
+            held.add(id(made))
+            most.append(len(held))
+            return made
+
+        return read
+
+    build(tmp_path, [(name, reader(content)) for name, content in pictures])
+    assert len(most) == 600 and max(most) <= 3

@@ -1,10 +1,14 @@
 """Picture files of many kinds become grey arrays of the model's size."""
 
+import os
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from tigra import ImageError, read_image
+from tigra.images import picture_size
+from tigra.transforms import resize
 
 
 @pytest.fixture
@@ -96,3 +100,42 @@ def test_decompression_bombs_are_refused(tmp_path, monkeypatch):
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
         with pytest.raises(ImageError, match="too large"):
             read_image(tmp_path / "large.png", (8, 8))
+
+
+def test_pictures_are_scaled_by_means_of_all_their_pixels(tmp_path, rng):
+    """As `tigra.transforms.resize` does it; picking single pixels would differ."""
+    pixels = rng.integers(0, 256, (64, 64), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "large.png")
+    expected = resize(pixels[None] / 255.0, (20, 20))[0]
+    np.testing.assert_allclose(read_image(tmp_path / "large.png", (20, 20)), expected, atol=2e-5)  # 16-bit levels
+
+
+def test_the_size_of_a_picture_is_that_after_turning_it_as_the_camera_says(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("L", (30, 20)).save(tmp_path / "lying.jpg", exif=exif)
+    Image.new("L", (30, 20)).save(tmp_path / "plain.jpg")
+    (tmp_path / "note.jpg").write_text("text")
+    sizes = [picture_size(tmp_path / f"{name}.jpg") for name in ("lying", "plain", "note", "none")]
+    assert sizes == [(30, 20), (20, 30), None, None]
+    assert read_image(tmp_path / "lying.jpg", (30, 20)).shape == (30, 20)
+
+
+def test_formats_that_start_other_programs_are_not_read(tmp_path):
+    (tmp_path / "figure.eps").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n")
+    with pytest.raises(ImageError, match="not a picture"):
+        read_image(tmp_path / "figure.eps", (8, 8))
+
+
+def test_a_lack_of_memory_is_not_called_damage(tmp_path, ramp, monkeypatch):
+    Image.fromarray(ramp).save(tmp_path / "grey.png")
+    monkeypatch.setattr("tigra.images._grey", lambda picture: (_ for _ in ()).throw(MemoryError()))
+    with pytest.raises(MemoryError):
+        read_image(tmp_path / "grey.png", (8, 8))
+
+
+def test_a_pipe_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(ImageError, match="not an ordinary file"):
+        read_image(tmp_path / "pipe.png", (8, 8))
+    assert picture_size(tmp_path / "pipe.png") is None

@@ -100,3 +100,36 @@ def test_a_bad_pixel_is_found_by_its_number_wherever_it_is(small_network):
     for call in (small_network().prepare, small_network().predict):
         with pytest.raises(tigra.ShapeError, match="image 1300 has NaN"):
             call(images)
+
+
+def test_the_fingerprint_sees_every_image(small_splits):
+    images, labels = np.tile(small_splits.train.images, (50, 1, 1)), np.tile(small_splits.train.labels, 50)
+    before = training_module.fingerprint(Pair(((images, labels), small_splits.valid)))
+    images[2000, 3, 3] += 0.5
+    assert training_module.fingerprint(Pair(((images, labels), small_splits.valid))) != before
+    other = labels.copy()
+    other[2000] = (other[2000] + 1) % 3
+    split = training_module.split_hash
+    assert split(Pair(((images, labels), small_splits.valid))) != split(Pair(((images, other), small_splits.valid)))
+
+
+def test_little_is_kept_in_memory():
+    assert network_module.LARGEST_PREPARED <= 2**28 and network_module.PREPARED_AT_ONCE <= 1024
+
+
+def test_large_images_come_in_smaller_micro_batches():
+    sizes = {n: tigra.build_network("S[1]-FC[2]", (n, n), 2).micro_batch for n in (8, 64, 100, 200, 500)}
+    assert sizes == {8: 32, 64: 32, 100: 8, 200: 3, 500: 1}
+
+
+def test_many_images_may_be_given_as_a_list(small_network, small_splits, monkeypatch):
+    monkeypatch.setattr(training_module, "CALIBRATION_IMAGES", 10)
+    pair = (list(small_splits.train.images), list(small_splits.train.labels)), small_splits.valid
+    assert len(list(tigra.fit(small_network(), Pair(pair), epochs=1))) == 1
+
+
+def test_a_bad_pixel_in_images_that_are_not_kept_is_found_by_its_number(small_network):
+    images = np.zeros((50, 14, 14))
+    images[40, 3, 3] = np.nan
+    with pytest.raises(tigra.ShapeError, match="image 40 has NaN"):
+        PreparedImages(small_network(), images, largest=0)[np.array([3, 40, 7])]

@@ -119,6 +119,7 @@ def test_mnist_rot_is_digits_below_9_resized_and_turned(data_dir, digits):
     np.testing.assert_array_equal(splits.test.images, rotate(upright, angles))
     assert splits.class_names == [str(digit) for digit in range(9)] and splits.image_shape == (26, 26)
     assert len(splits.train.labels) == 200 and len(splits.valid.labels) == 50
+    assert set(splits.train.labels) | set(splits.valid.labels) | set(splits.test.labels) == set(range(9)), "no nines"
     known = dict(zip(map(bytes, _fitted(digits, (26, 26))), digits["train"][1], strict=True))
     for split in (splits.train, splits.valid):
         assert [known[bytes(image)] for image in split.images] == split.labels.tolist()
@@ -170,11 +171,23 @@ def test_an_object_is_never_on_both_sides_of_a_split_by_object(data_dir):
     splits = tigra.load_dataset("eth-80", data_dir=data_dir, split="object", fold=4)
     parts = [{objects[d] for d in digests(s.images)} for s in (splits.train, splits.valid, splits.test)]
     assert [len(part) for part in parts] == [64, 8, 8] and not (parts[0] & parts[1] or parts[0] & parts[2])
-    assert {name.rstrip("0123456789") for name in parts[2]} == set(splits.class_names)
+    assert parts[2] == {f"{kind}{6 if kind == 'car' else 5}" for kind in splits.class_names}, "the fifth of each class"
     for split, part in zip((splits.train, splits.test), (parts[0], parts[2]), strict=True):
         for image, label in zip(split.images[:], split.labels, strict=True):
             name = objects[hashlib.sha256(image).digest()]
             assert name in part and name.startswith(splits.class_names[label])
+
+
+def test_a_damaged_picture_of_eth_80_is_refused(data_dir):
+    path = data_dir / "eth80" / "cow3"
+    damaged = next(path.glob("*.png"))
+    damaged.write_bytes(damaged.read_bytes()[:40])
+    with pytest.raises(tigra.DatasetError, match="1 pictures of ETH-80 are damaged"):
+        tigra.load_dataset("eth-80", data_dir=data_dir, n_train=150, n_valid=30)
+
+
+def test_the_protocol_of_eth_80_names_the_files(data_dir):
+    assert tigra.load_dataset("eth-80", data_dir=data_dir, split="object").protocol.startswith("eth80, 50x50 grey")
 
 
 def test_eth_80_can_be_tested_turned(data_dir):

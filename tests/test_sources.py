@@ -377,3 +377,12 @@ def test_the_real_eth80():
     cars = list(dict.fromkeys(name for kind, name, _ in keys if kind == "car"))
     assert cars == [f"car{number}" for number in NUMBERS["car"]]
     assert {state for _, state, _ in verify("eth80", REAL)} == {"ok"}
+
+
+def test_a_pipe_in_an_unpacked_folder_does_not_hang(tmp_path, eth80):
+    write_folder(tmp_path / "eth80", eth80)
+    victim = sorted((tmp_path / "eth80" / "cow3").iterdir())[0]
+    victim.unlink()
+    os.mkfifo(victim)
+    with pytest.raises(DatasetError):
+        list(eth80_pictures(tmp_path))

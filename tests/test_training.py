@@ -62,7 +62,7 @@ def test_same_weights_bit_for_bit_for_any_number_of_threads(mnist_012):
 def test_micro_batches_add_up_to_the_gradient_of_the_batch(small_network, small_splits, monkeypatch):
     gradients = []
     for largest in (1000, 7):
-        monkeypatch.setattr("tigra.workers.micro_batches.__defaults__", (largest,))
+        monkeypatch.setattr("tigra.network.MICRO_BATCH", largest)
         training = Training(small_network(dtype="float64"), small_splits, FitOptions(batch_size=48))
         replicas = [training.network.replica() for _ in range(7)]
         with tigra.training.Workers(1) as workers:

@@ -39,7 +39,10 @@ def test_angles_near_90_turn_the_same_way_as_90(rng):
 def test_non_square_images_turn_by_180_exactly_and_by_90_within_their_frame(rng):
     images = rng.uniform(size=(2, 4, 6))
     np.testing.assert_array_equal(rotate(images, 180), images[:, ::-1, ::-1])
-    assert rotate(images, 90).shape == images.shape
+    for degrees in (-90, 90, 270, 450):
+        expected = [np.clip(ndimage.rotate(image, degrees, reshape=False), 0, 1) for image in images]
+        np.testing.assert_allclose(rotate(images, degrees), expected, atol=1e-12)
+    assert np.all(rotate(np.ones((1, 50, 30)), 270)[0, 10:40] > 0.99), "the part that stays in the frame"
 
 
 def test_random_rotations_come_from_the_generator(rng):
@@ -69,7 +72,7 @@ def test_angles_that_do_not_fit_are_refused(angles):
         rotate(np.zeros((3, 4, 4)), angles)
 
 
-@pytest.mark.parametrize("images", [np.zeros((1, 3, 3), np.uint8), np.zeros((3, 3))])
+@pytest.mark.parametrize("images", [np.zeros((1, 3, 3), np.uint8), np.zeros((3, 3)), np.zeros((2, 0, 4))])
 def test_images_that_do_not_fit_are_refused(images):
     with pytest.raises(ShapeError, match="real images"):
         rotate(images, 45)
@@ -190,3 +193,4 @@ def test_standardised_images_have_mean_0_and_deviation_1(rng):
     result = standardise(images)
     np.testing.assert_allclose(result.mean(axis=(1, 2)), 0, atol=1e-10)
     np.testing.assert_allclose(result.std(axis=(1, 2)), [1, 1, 1, 0], rtol=1e-9)
+    assert np.all(standardise(np.full((1, 7, 9), 0.1, np.float32)) == 0), "rounding errors of a flat image stay 0"

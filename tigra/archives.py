@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 
 from tigra.errors import DatasetError
 
-HEADERS = 1 << 20  # bytes that a tar may spend on the headers between two members
+HEADERS = 1 << 16  # bytes that a tar may spend on the headers between two members
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, ValueError, RuntimeError
 )  # fmt: skip
@@ -125,6 +125,8 @@ def safe_name(name: str) -> str:
 
 
 def _small_file(path: Path, limits: Limits) -> bytes:
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise DatasetError(f"{path} is not an ordinary file; get it again from where it is published.")
     with _reporting(path), open(path, "rb") as file:
         content = file.read(limits.member + 1)
         if len(content) > limits.member:
@@ -201,7 +203,8 @@ class _Forward:
 def _tar_members(file, wanted, limits) -> Iterator[tuple[str, bytes]]:
     stream, tally = _Forward(file), _Tally(limits)
     with tarfile.open(fileobj=stream, mode="r:") as archive:
-        for member in archive:
+        while member := archive.next():
+            archive.members.clear()  # or every header ever read would be kept
             name = safe_name(member.name)
             if member.issparse() or not (member.isfile() or member.isdir()):
                 raise _Refused(f"has a member, {name!r}, that is neither a file nor a folder but a link or the like")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
@@ -22,10 +24,10 @@ def contact_sheet(splits: Splits, columns: int = 6) -> Image.Image:
     blocks = {"train": splits.train, "test": splits.test_upright}
     if splits.transform:
         blocks = {"train": splits.train, "test, upright": splits.test_upright, "test, transformed": splits.test}
-    class_names = [_shortened(name) for name in splits.class_names[:MOST_CLASSES]]
+    font, is_plain = _font()
+    class_names = [_shortened(name if not is_plain else _plain(name)) for name in splits.class_names[:MOST_CLASSES]]
     height, width = splits.image_shape
     scale = max(1, -(-SMALLEST_CELL // max(height, width)))
-    font = ImageFont.load_default(size=14)
     left = GAP * 4 + max(int(font.getlength(name)) for name in class_names)
     block_width = columns * (width * scale + GAP) + BLOCK_GAP
     row_height = height * scale + GAP
@@ -45,8 +47,28 @@ def contact_sheet(splits: Splits, columns: int = 6) -> Image.Image:
     return sheet
 
 
+def _font() -> tuple:
+    """(font, whether it knows plain letters only): one with most alphabets if there is one, else Pillow's own."""
+    try:
+        return ImageFont.truetype("DejaVuSans.ttf", 14), False
+    except OSError:
+        return ImageFont.load_default(size=14), True
+
+
+def _plain(name: str) -> str:
+    """A name in plain letters, as far as it has them.
+
+    >>> _plain("Äpfel"), _plain("猫")
+    ('Apfel', '?')
+    """
+    letters = unicodedata.normalize("NFKD", name)
+    return "".join(c if c.isascii() else "?" for c in letters if not unicodedata.combining(c))
+
+
 def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + "..."
+    """A long name without its middle: names often differ at the end."""
+    half = (LONGEST_NAME - 3) // 2
+    return name if len(name) <= LONGEST_NAME else f"{name[:half]}...{name[-half:]}"
 
 
 def _enlarged(image: np.ndarray, scale: int) -> Image.Image:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tigra.archives import Limits, sha256_of
 from tigra.errors import DatasetError, UsageError
@@ -40,16 +41,29 @@ def fetch(
     DatasetError when a file is to be had from no mirror, with a reason for each.
     """
     source = source if isinstance(source, Source) else source_named(source)
-    if mirror is not None and not mirror.startswith(("http://", "https://")):
+    if mirror is not None and not _is_address(mirror):
         raise UsageError(f"A mirror is an address that begins with http:// or https://, got {mirror!r}.")
     chosen = _chosen(source, files)
     folder = Path(folder).expanduser() if folder is not None else cache_folder() / source.name
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return [_fetched(file, mirror, folder, on_progress, timeout) for file in chosen]
+    except DatasetError as error:
+        wanted = [file.name for file in chosen if not _is_right(folder / file.name)]
+        raise DatasetError(f"{error} Get {', '.join(wanted)} by hand, and put it into {folder}.") from error
     finally:
-        with suppress(OSError):
-            folder.rmdir()  # which does nothing unless it is empty
+        for place in made:
+            with suppress(OSError):
+                place.rmdir()  # which does nothing unless it is empty
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and not any(map(str.isspace, text))
+    except ValueError:
+        return False
 
 
 def _chosen(source: Source, names: Sequence[str] | None) -> tuple[SourceFile, ...]:
@@ -76,7 +90,7 @@ def _fetched(file: SourceFile, mirror: str | None, folder: Path, on_progress, ti
         except _Failed as error:
             failures.append(f"{url}: {error}")
     tried = "; ".join(failures) or "it is on no server that we know of, name one with --mirror"
-    raise DatasetError(f"Could not get {file.name} ({tried}). Get it by hand and put it into {folder}.")
+    raise DatasetError(f"Could not get {file.name} ({tried}).")
 
 
 def _is_right(path: Path) -> bool:
@@ -106,7 +120,7 @@ def _download(url: str, file: SourceFile, path: Path, on_progress, timeout: floa
             get = pooch.HTTPDownloader(target, chunk_size=1 << 14, timeout=timeout, headers=headers)
             get(url, target, None)
         if file.size not in (None, target.n_bytes):
-            raise _Failed(f"{target.n_bytes} bytes came instead of {file.size}")
+            raise _Failed(f"{target.n_bytes} bytes came instead of {file.size}, the file may be packed in another way")
         if file.sha256 is None:
             _check_as(path.name, temporary)
         Path(temporary).chmod(0o644)  # temporary files are for their owner only, data is for all

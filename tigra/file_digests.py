@@ -15,6 +15,7 @@ from pathlib import Path
 LARGEST_FILE = 512 * 2**20  # bytes; larger ones are not read
 SETTLED = 2_000_000_000  # nanoseconds; a file changed more recently might change again within its time stamp
 REPORT_EVERY = 256  # files
+SUM = 64  # characters of a SHA-256; anything else tells why there is none
 
 
 def digests_of(
@@ -36,12 +37,12 @@ def digests_of(
         else:
             digest = _digest(file.path)
         digests.append(digest)
-        if not isinstance(state, str) and max(state[1:]) < now - SETTLED:
+        if len(digest) == SUM and not isinstance(state, str) and max(state[1:]) < now - SETTLED:
             fresh[file.name] = [*state, digest]
         if number % REPORT_EVERY == 0:
             on_progress(number, len(files))
-    if fresh != known:
-        _remember(place, fresh)
+    if any(known.get(name) != entry for name, entry in fresh.items()):
+        _remember(place, (known if len(known) < 4 * len(files) else {}) | fresh)
     return digests
 
 
@@ -82,8 +83,11 @@ def _remember(place: Path, known: dict) -> None:
     """Keep it for the next time; if that does not work, files are read again, no more."""
     with contextlib.suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=place.parent, prefix=".", suffix=".tmp", delete=False, encoding="utf-8"
-        ) as file:
-            json.dump(known, file)
-        os.replace(file.name, place)
+        descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".tmp")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(known, file)
+            os.replace(temporary, place)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # which is gone if all went well

@@ -17,21 +17,23 @@ from pathlib import Path
 import numpy as np
 
 from tigra.errors import DatasetError, ImageError
-from tigra.file_digests import LARGEST_FILE, digests_of
+from tigra.file_digests import SUM, digests_of
 from tigra.image_store import ImageStore, StoredImages, build_store, open_store, store_key
-from tigra.picture_files import PictureFile, case_note, counted, list_pictures, usual_size
+from tigra.picture_files import PictureFile, case_note, counted, list_pictures, stray_note, usual_size
 from tigra.sources import cache_folder
 from tigra.splits import Split, Splits, assemble, draw_stratified, generator, turned_at_random
 from tigra.transforms import checked_shape
 
 SHARE = 0.15  # of every class for validation, and as much for the test
-REASONS = {  # words in the messages of `tigra.images`, and what to call the file
-    "is not a picture": "file that is no picture",
-    "too large": "picture too large",
-    "larger than": "file too large",
-    "pixels": "picture with impossible pixels",
-    "damaged": "damaged picture",
+SHORT = 16  # characters of a picture's hash by which it is known again
+REASONS = {  # words in the messages of `tigra.images`, and what to call one such file, and several
+    "is not a picture": ("file that is no picture", "files that are no pictures"),
+    "too large": ("picture that is too large", "pictures that are too large"),
+    "has pixels": ("picture with impossible pixels", "pictures with impossible pixels"),
+    "NaN": ("picture with impossible pixels", "pictures with impossible pixels"),
+    "damaged": ("damaged picture", "damaged pictures"),
 }
+UNREADABLE = "unreadable file", "unreadable files"
 
 
 def load_folder(
@@ -57,15 +59,18 @@ def load_folder(
     different classes are all left out.
     """
     files = list_pictures(Path(folder))
-    size = checked_shape(size) if size is not None else usual_size(files)
-    store, content = _decoded(Path(folder), files, size, invert, threads, on_progress)
-    found = {file.name: file for file in files}
     class_names = sorted({file.class_name for file in files})
-    rows, notes = _without_duplicates(store, found)
+    if len(class_names) < 2:
+        raise DatasetError(f"There is only one class, {class_names[0]!r}; a classifier needs two subfolders or more.")
+    size = checked_shape(size) if size is not None else usual_size(files, bool(test_rotations or train_rotations))
+    store = _decoded(Path(folder), files, size, invert, threads, on_progress)
+    found = {file.name: file for file in files}
+    rows, duplicates = _without_duplicates(store, found)
+    notes = (*_skipped_note(store, len(files)), *duplicates, *case_note(files), *stray_note(Path(folder)))
     labels = _labels(store, rows, found, class_names)
-    parts = np.array([found[store.names[row]].part for row in rows])
-    _check_classes(class_names, labels, parts)
-    parts = _drawn_parts(parts, labels, class_names, seed)
+    given = np.array([found[store.names[row]].part for row in rows])
+    _check_parts(class_names, labels, given, {file.part for file in files}, notes)
+    parts, drawn = _drawn_parts(given, labels, class_names, seed)
     upright = {
         part: Split(StoredImages(store.pixels, rows[parts == part]), labels[parts == part])
         for part in ("train", "valid", "test")
@@ -77,9 +82,9 @@ def load_folder(
         seed=seed,
         train_rotations=train_rotations,
         options={"size": size, "invert": bool(invert), "test_rotations": bool(test_rotations)},
-        notes=(*_skipped_note(store, len(files)), *notes, *case_note(files)),
-        content=content,
-        **_test_of(size, invert, test_rotations, interpolation),
+        notes=notes,
+        learned=frozenset(store.digests[row][:SHORT] for row in rows[parts != "test"]),
+        **_test_of(size, invert, test_rotations, interpolation, drawn),
     )
 
 
@@ -87,16 +92,17 @@ def load_test_folder(
     folder,
     shape: tuple[int, int],
     class_names: list[str],
+    learned: frozenset[str] = frozenset(),
     invert: bool = False,
     test_rotations: bool = False,
     interpolation: str = "cubic",
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Splits:
-    """All pictures of a folder, or those of its folder test, for a network that was trained on others.
+    """All pictures of a folder, or those of its folder test, to test a network with; nothing in `train` and `valid`.
 
-    shape, class_names : the network's; the folder's classes must be among its classes. There is
-    nothing in `train` and `valid`.
+    shape, class_names : the network's; the folder's classes must be among its classes
+    learned : `Splits.learned` of the training; pictures that it holds are left out, wherever they lie now
     """
     files = list_pictures(Path(folder))
     files = [file for file in files if file.part == "test"] or files
@@ -105,29 +111,32 @@ def load_test_folder(
         raise DatasetError(
             f"{folder} has the class {strange[0]!r}, which the network has not learned; it knows {known}."
         )
-    store, content = _decoded(Path(folder), files, tuple(shape), invert, threads, on_progress)
-    notes = _skipped_note(store, len(files))
-    if not store.names:
-        raise DatasetError(f"No picture in {folder} can be read ({notes[0]}).")
-    rows = np.arange(len(store.names))
-    labels = _labels(store, rows, {file.name: file for file in files}, class_names)
-    none = Split(StoredImages(store.pixels, rows[:0]), labels[:0])
+    store = _decoded(Path(folder), files, tuple(shape), invert, threads, on_progress)
+    found = {file.name: file for file in files}
+    rows, duplicates = _without_duplicates(store, found)
+    notes = (*_skipped_note(store, len(files)), *duplicates, *case_note(files))
+    new = np.array([row for row in rows if store.digests[row][:SHORT] not in learned], dtype=int)
+    if not len(new):
+        reasons = [*notes, f"the network has learned from all {len(rows)} others"] if len(rows) else notes
+        raise DatasetError(f"There is no picture in {folder} to test with ({'; '.join(reasons)}).")
+    words = f"without {len(rows) - len(new)} that were learned from, " if len(new) < len(rows) else ""
+    labels = _labels(store, new, found, class_names)
+    none = Split(StoredImages(store.pixels, new[:0]), labels[:0])
     return assemble(
         str(folder),
-        {"train": none, "valid": none, "test": Split(StoredImages(store.pixels, rows), labels)},
+        {"train": none, "valid": none, "test": Split(StoredImages(store.pixels, new), labels)},
         class_names=class_names,
-        notes=(*notes, *case_note(files)),
-        content=content,
-        **_test_of(shape, invert, test_rotations, interpolation),
+        notes=notes,
+        **_test_of(shape, invert, test_rotations, interpolation, words),
     )
 
 
-def _test_of(size, invert, test_rotations, interpolation) -> dict:
+def _test_of(size, invert, test_rotations, interpolation, words) -> dict:
     """What `assemble` is to know about sizes and the transformation of test images."""
-    words = f"rotated by [0, 360) degrees, {interpolation} interpolation" if test_rotations else "as in the files"
+    turned = f"rotated by [0, 360) degrees, {interpolation} interpolation" if test_rotations else "as in the files"
     return {
-        "before": f"{size[0]}x{size[1]} grey{', inverted' if invert else ''}, ",
-        "test_words": f"test {words}",
+        "before": f"{size[0]}x{size[1]} grey{', inverted' if invert else ''}, {words}",
+        "test_words": f"test {turned}",
         "transform": partial(turned_at_random, interpolation=interpolation) if test_rotations else None,
         "interpolation": interpolation,
     }
@@ -136,8 +145,8 @@ def _test_of(size, invert, test_rotations, interpolation) -> dict:
 # --- pixels ---------------------------------------------------------------------------------------------
 
 
-def _decoded(folder, files, size, invert, threads, on_progress) -> tuple[ImageStore, str]:
-    """(store, key): the store of these files, from the cache or a new one, and the hash that names it."""
+def _decoded(folder, files, size, invert, threads, on_progress) -> ImageStore:
+    """The store of these files: the one in the cache, or a new one."""
     cache = cache_folder()
     digests = digests_of(folder, files, cache, lambda done, total: on_progress("looking at files", done, total))
     key = store_key([(file.name, digest) for file, digest in zip(files, digests, strict=True)], size, invert)
@@ -147,24 +156,22 @@ def _decoded(folder, files, size, invert, threads, on_progress) -> tuple[ImageSt
         def report(done, total):
             on_progress("decoding pictures", done, total)
 
-        contents = map(_content, files, digests)
-        store = build_store(cache, key, contents, len(files), size, invert, threads, report)
-    return store, key
+        pictures = ((file.name, partial(_content, file, digest)) for file, digest in zip(files, digests, strict=True))
+        store = build_store(cache, key, pictures, len(files), size, invert, threads, report)
+    return store
 
 
-def _content(file: PictureFile, digest: str) -> tuple[str, bytes | ImageError]:
-    """(name, bytes of the file); an error instead of the bytes where they cannot be had."""
+def _content(file: PictureFile, digest: str) -> bytes:
+    """The bytes of a file, which must be those of the digest; ImageError for a file that has none."""
+    if len(digest) != SUM:
+        raise ImageError(f"{file.name} cannot be read: {digest}.")
     try:
-        if not file.path.is_file():
-            return file.name, ImageError(f"{file.name} is not an ordinary file.")
-        if file.path.stat().st_size > LARGEST_FILE:
-            return file.name, ImageError(f"{file.name} is larger than {LARGEST_FILE >> 20} MB.")
         content = file.path.read_bytes()
-    except OSError as error:
-        return file.name, ImageError(f"Cannot read {file.name}: {error.strerror or error}.")
+    except OSError as error:  # it could be read a moment ago, so this says nothing about the picture
+        raise DatasetError(f"Cannot read {file.path}: {error.strerror or error}; start again.") from error
     if hashlib.sha256(content).hexdigest() != digest:
         raise DatasetError(f"{file.path} has changed while it was read; start again when the folder is at rest.")
-    return file.name, content
+    return content
 
 
 def _labels(store, rows, found: dict[str, PictureFile], class_names) -> np.ndarray:
@@ -188,41 +195,42 @@ def _without_duplicates(store: ImageStore, found: dict[str, PictureFile]) -> tup
         repeated += [store.names[row] for row in others]
     notes = []
     if repeated:
-        notes.append(f"left out {counted(repeated, 'duplicate')}")
+        notes.append(f"left out {counted(repeated, 'duplicate', 'duplicates')}")
     if contradictory:
-        notes.append(f"left out {counted(contradictory, 'picture')}: equal ones lie in different classes")
+        notes.append(f"left out {counted(contradictory, 'picture', 'pictures')}: equal ones lie in different classes")
     return np.array(sorted(kept), dtype=int), notes
 
 
 # --- parts ------------------------------------------------------------------------------------------------
 
 
-def _check_classes(class_names, labels, parts) -> None:
-    """Raise DatasetError unless there are two classes or more, each with pictures to learn from."""
-    if len(class_names) < 2:
-        raise DatasetError(f"There is only one class, {class_names[0]!r}; a classifier needs two subfolders or more.")
+def _check_parts(class_names, labels, parts, folders: set[str], notes) -> None:
+    """Raise DatasetError unless every part and every class has pictures that can be used."""
+    why = f" ({'; '.join(notes)})" if notes else ""
     for label, name in enumerate(class_names):
         if not np.isin(parts[labels == label], ("train", "")).any():
-            raise DatasetError(
-                f"Class {name!r} has no picture to learn from that can be read; add some, or remove its folder."
-            )
+            raise DatasetError(f"Class {name!r} has no picture to learn from; add some, or remove its folder{why}.")
+    for part in sorted(folders):
+        if not (parts == part).any():
+            raise DatasetError(f"The folder {part} has no picture that can be used; add some, or remove it{why}.")
 
 
-def _drawn_parts(parts, labels, class_names, seed) -> np.ndarray:
-    """The part of each picture; where valid or test is missing it is drawn from the training pictures."""
+def _drawn_parts(parts, labels, class_names, seed) -> tuple[np.ndarray, str]:
+    """(part of each picture, words): where valid or test is missing, it is drawn from the training pictures."""
     parts = np.where(parts == "", "train", parts).astype("U5")
-    rng = generator(seed, "split")
+    rng, drawn = generator(seed, "split"), []
     for part, share in (("test", SHARE), ("valid", SHARE / (1 - SHARE))):
         if not (parts == part).any():
             places = np.flatnonzero(parts == "train")
             parts[places[draw_stratified(labels[places], share, rng, class_names)]] = part
-    return parts
+            drawn.insert(0, part)
+    return parts, f"{' and '.join(drawn)} drawn ({SHARE:.0%} of each class), " if drawn else ""
 
 
 def _skipped_note(store: ImageStore, n_files: int) -> list[str]:
     """One sentence on the files that are no pictures, or cannot be read."""
     by_kind = defaultdict(list)
     for name, reason in store.skipped:
-        by_kind[next((kind for text, kind in REASONS.items() if text in reason), "unreadable file")].append(name)
-    listed = "; ".join(counted(names, kind) for kind, names in by_kind.items())
+        by_kind[next((kind for text, kind in REASONS.items() if text in reason), UNREADABLE)].append(name)
+    listed = "; ".join(counted(names, *kind) for kind, names in by_kind.items())
     return [f"skipped {len(store.skipped)} of {n_files} files: {listed}"] if listed else []

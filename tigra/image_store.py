@@ -8,11 +8,13 @@ name and renamed when it is whole, and can be deleted at any time.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,11 +24,13 @@ from pathlib import Path
 import numpy as np
 
 from tigra.errors import DatasetError, ImageError
-from tigra.images import GREY_LEVELS, decode_image
+from tigra.images import GREY_LEVELS, decode_image, reader_version
 from tigra.transforms import rotate
 
 FORMAT = 1  # to be raised when pictures are read in another way, so that old stores are not used
 AT_ONCE = 256  # pictures decoded between two looks at the progress
+N_SAMPLES = 64  # pictures whose pixels are compared with the index when a store is opened
+ABANDONED = 24 * 3600  # seconds after which an unfinished store belongs to nobody
 
 
 class LazyImages:
@@ -104,11 +108,18 @@ class ImageStore:
             self.pixels = np.zeros((0, *shape), np.uint16)
         if self.pixels.shape != (n_images, *shape) or self.pixels.dtype != np.uint16 or len(self.digests) != n_images:
             raise ValueError("the index does not fit the pixels")
+        for row in np.unique(np.linspace(0, n_images - 1, min(n_images, N_SAMPLES)).astype(int)):
+            if _pixel_digest(self.pixels[row]) != self.digests[row]:
+                raise ValueError("the pixels are not those of the index")
+
+
+def _pixel_digest(pixels: np.ndarray) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(pixels), digest_size=16).hexdigest()
 
 
 def store_key(contents: Iterable[tuple[str, str]], shape: tuple[int, int], invert: bool) -> str:
     """A name for the store of pictures given as (name, hash of the file), read with these options."""
-    digest = hashlib.sha256(f"{FORMAT} {shape[0]}x{shape[1]} {invert}\n".encode())
+    digest = hashlib.sha256(f"{FORMAT} {shape[0]}x{shape[1]} {invert} {reader_version()}\n".encode())
     for name, content in contents:
         digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + content.encode() + b"\n")
     return digest.hexdigest()[:32]
@@ -125,17 +136,17 @@ def open_store(cache: Path, key: str) -> ImageStore | None:
 def build_store(
     cache: Path,
     key: str,
-    pictures: Iterator[tuple[str, bytes]],
+    pictures: Iterator[tuple[str, bytes | Callable[[], bytes]]],
     n_pictures: int,
     shape: tuple[int, int],
     invert: bool = False,
     threads: int = 1,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ImageStore:
-    """Decode pictures, given as (name, content of the file), into a new store.
+    """Decode pictures, given as (name, content of the file or a function that reads it), into a new store.
 
-    Memory stays flat: at any time a few hundred pictures are held. What cannot be decoded is left
-    out, and listed in `skipped`. A content that is an ImageError stands for a file that could not be read.
+    Memory stays flat: files are read when it is their turn. What cannot be decoded, or whose function
+    raises ImageError, is left out, and listed in `skipped`.
     """
     final = cache / "images" / key
     try:
@@ -144,15 +155,37 @@ def build_store(
     except OSError as error:
         raise DatasetError(_cannot_write(cache, error)) from error
     try:
+        _remove_abandoned(final.parent)
         _fill(building, pictures, n_pictures, shape, invert, threads, on_progress)
-        if final.exists():  # damaged, or another process was faster
-            shutil.rmtree(final, ignore_errors=True)
-        building.rename(final)
-        return ImageStore(final)
+        building.chmod(0o755)  # a cache may be shared
+        return _named(building, final)
     except OSError as error:
         raise DatasetError(_cannot_write(cache, error)) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def _named(building: Path, final: Path) -> ImageStore:
+    """The finished store under its name, or the equal one of a process that was faster."""
+    for _ in range(10):
+        try:
+            building.rename(final)
+        except OSError:
+            if not final.exists():
+                raise
+        try:
+            return ImageStore(final)
+        except (OSError, ValueError, KeyError, TypeError, EOFError):  # damaged: make room
+            shutil.rmtree(final, ignore_errors=True)
+    raise DatasetError(f"{final} is changed by others all the time; set TIGRA_CACHE to a folder of your own.")
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Delete what a process that was killed has left behind."""
+    for path in folder.glob(".building-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _cannot_write(cache, error):
@@ -166,9 +199,8 @@ def _fill(folder, pictures, n_pictures, shape, invert, threads, on_progress):
 
     def decode(picture):
         name, content = picture
-        if isinstance(content, ImageError):
-            return name, str(content)
         try:
+            content = content() if callable(content) else content
             return name, np.rint(decode_image(content, name, shape, invert) * GREY_LEVELS).astype("<u2")
         except ImageError as error:
             return name, str(error)
@@ -188,7 +220,7 @@ def _fill(folder, pictures, n_pictures, shape, invert, threads, on_progress):
                     continue
                 file.write(pixels.tobytes())
                 index["names"].append(name)
-                index["digests"].append(hashlib.blake2b(pixels, digest_size=16).hexdigest())
+                index["digests"].append(_pixel_digest(pixels))
             done += len(part)
             on_progress(done, n_pictures)
         file.seek(0)

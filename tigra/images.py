@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import warnings
 
 import numpy as np
+import PIL
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from tigra.errors import ImageError
@@ -18,6 +20,7 @@ FORMATS = (
     "PNG", "JPEG", "MPO", "GIF", "BMP", "DIB", "TIFF", "WEBP", "AVIF", "JPEG2000", "PPM", "PFM", "TGA",
     "PCX", "DCX", "ICO", "ICNS", "SGI", "XBM", "XPM", "MSP", "IM", "DDS", "QOI", "PSD", "SUN",
 )  # fmt: skip
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # what it has to say, our errors say
 GREY_LEVELS = 65535  # 16 bits: exact for 8-bit and 16-bit pictures
 
 
@@ -49,19 +52,23 @@ def decode_image(file, name, shape: tuple[int, int], invert: bool = False) -> np
             if picture.width * picture.height > (Image.MAX_IMAGE_PIXELS or np.inf):
                 raise Image.DecompressionBombError
             grey = _grey(ImageOps.exif_transpose(picture))
+    except MemoryError:  # says nothing about the picture
+        raise
     except Image.DecompressionBombError as error:
         raise ImageError(f"{name} is too large a picture to open safely: scale it down first.") from error
     except UnidentifiedImageError as error:
         raise ImageError(f"{name} is not a picture that can be read; give a PNG, JPEG or the like.") from error
     except OSError as error:
-        raise ImageError(f"Cannot read {name}: {error.strerror or error}.") from error
+        if error.strerror is not None:
+            raise ImageError(f"Cannot read {name}: {error.strerror}.") from error
+        raise ImageError(f"{name} is damaged and cannot be read ({error}).") from error
     except Exception as error:  # Pillow's decoders raise almost anything on damaged files
         raise ImageError(f"{name} is damaged and cannot be read ({type(error).__name__}).") from error
     low, high = grey.min(), grey.max()
     if not (np.isfinite(low) and np.isfinite(high)):
         raise ImageError(f"{name} has NaN or infinite pixels; save it with ordinary grey levels.")
     if low < 0 or high > 1:
-        raise ImageError(f"{name} has real-valued pixels from {low:g} to {high:g}; scale them to [0, 1].")
+        raise ImageError(f"{name} has pixels from {low:g} to {high:g}; scale them to [0, 1], or save 8 or 16 bits.")
     fitted = _fitted(1 - grey if invert else grey, shape)
     return np.rint(np.clip(fitted, 0.0, 1.0).astype(np.float64) * GREY_LEVELS) / GREY_LEVELS
 
@@ -78,6 +85,11 @@ def picture_size(path) -> tuple[int, int] | None:
                 return picture.size if turned else picture.size[::-1]
     except Exception:  # whatever is wrong with it, reading it will say so
         return None
+
+
+def reader_version() -> str:
+    """Which pictures can be read here, and by what: the same for the same numbers."""
+    return f"Pillow {PIL.__version__}: {' '.join(_formats())}"
 
 
 def _formats() -> list[str]:

@@ -246,6 +246,8 @@ def _is_record(training) -> bool:
         "protocol": str,
         "dataset_options": dict,
         "options": dict,
+        "split_hash": str,
+        "learned": str,
         "best_epoch": int,
         "history": list,
     }

@@ -12,10 +12,11 @@ from tigra.image_store import LazyImages
 from tigra.layers import Layer, Standardise, Statistics
 from tigra.loss import softmax
 from tigra.transforms import smooth
-from tigra.workers import Workers, micro_batches
+from tigra.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 
 LARGEST_PIXEL = 50.0  # far beyond standardised images, far below 255
 LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
+TILE_NODES = 4096  # up to so many nodes a micro-batch has MICRO_BATCH images
 PREPARED_AT_ONCE = 256  # images, so that the smoothing's work arrays stay small
 
 
@@ -58,6 +59,12 @@ class Network:
         return np.dtype(self.options["dtype"])
 
     @property
+    def micro_batch(self) -> int:
+        """Images in a micro-batch: fewer where images are large, so that their maps stay in cache and memory."""
+        fitting = MICRO_BATCH * TILE_NODES // max(self.graph.n_nodes, TILE_NODES)
+        return max(1, fitting // VECTOR * VECTOR if fitting >= VECTOR else fitting)
+
+    @property
     def n_parameters(self) -> int:
         """How many numbers it learns."""
         return self.parameters.size
@@ -91,13 +98,13 @@ class Network:
         prepared = np.empty((len(images), self.graph.n_nodes), self.dtype)
         for start in range(0, len(images), PREPARED_AT_ONCE):
             part = slice(start, start + PREPARED_AT_ONCE)
-            prepared[part] = self.prepare_part(images[part], start)
+            prepared[part] = self.prepare_part(images[part], np.arange(len(images))[part])
         return prepared
 
-    def prepare_part(self, images, start: int = 0) -> np.ndarray:
-        """`prepare` for a few images, the first of which is number `start`."""
+    def prepare_part(self, images, numbers=None) -> np.ndarray:
+        """`prepare` for a few images; their numbers among all are for messages."""
         margin = self.options["margin"]
-        framed = np.pad(self._checked_pixels(images, start), ((0, 0), (margin, margin), (margin, margin)))
+        framed = np.pad(self._checked_pixels(images, numbers), ((0, 0), (margin, margin), (margin, margin)))
         return smooth(framed, self.options["smoothing"]).reshape(len(images), -1).astype(self.dtype)
 
     def signal(self, prepared: np.ndarray) -> GraphSignal:
@@ -134,9 +141,10 @@ class Network:
             )
         return images
 
-    def _checked_pixels(self, images: np.ndarray, start: int) -> np.ndarray:
+    def _checked_pixels(self, images: np.ndarray, numbers) -> np.ndarray:
         if not np.isfinite(images).all():
-            bad = start + int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
+            place = int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
+            bad = place if numbers is None else numbers[place]
             raise ShapeError(f"{self._expected} with finite pixels, but image {bad} has NaN or infinite ones.")
         if np.abs(images).max() > LARGEST_PIXEL:
             raise ShapeError(
@@ -197,7 +205,7 @@ class Network:
             idle.append(replica)
             return columns
 
-        return np.concatenate(list(workers.map(run, micro_batches(len(prepared)))), axis=1)
+        return np.concatenate(list(workers.map(run, micro_batches(len(prepared), self.micro_batch))), axis=1)
 
 
 class PreparedImages:
@@ -217,7 +225,7 @@ class PreparedImages:
     def __getitem__(self, rows) -> np.ndarray:
         if self.array is not None:
             return self.array[rows]
-        return self.network.prepare_part(self.images[rows], rows.start if isinstance(rows, slice) else 0)
+        return self.network.prepare_part(self.images[rows], np.arange(len(self))[rows])
 
 
 def _in_one_vector(dictionaries: list[dict], dtype) -> np.ndarray:

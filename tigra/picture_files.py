@@ -10,7 +10,9 @@ from typing import NamedTuple
 from tigra.errors import DatasetError
 from tigra.images import picture_size
 
-PARTS = {"train": "train", "training": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
+PARTS = {name: "train" for name in ("train", "training")}
+PARTS |= {name: "valid" for name in ("valid", "val", "validation", "dev")}
+PARTS |= {name: "test" for name in ("test", "testing", "eval", "evaluation")}
 USUAL_SIZE = 50, 50  # the paper's for photographs; pictures that all have one smaller size keep it
 N_SIZES = 200  # pictures looked at to find out their size
 
@@ -45,19 +47,39 @@ def list_pictures(folder: Path) -> list[PictureFile]:
 
 
 def _parts_of(folder: Path) -> dict[str, Path]:
-    """{"train": its folder, ...}, or {"": folder} if the subfolders are classes."""
+    """{"train": its folder, ...}, or {"": folder} if the subfolders are classes.
+
+    A folder called train is a part if it has subfolders and no pictures of its own; else it is a class, among
+    cars and ships for instance.
+    """
     names = _subfolders(folder)
     parts = [name for name in names if name.lower() in PARTS]
-    if parts == ["train"] and len(names) > 1:  # among cars and ships, a class
-        parts = []
-    if "train" not in [PARTS[name.lower()] for name in parts]:
+    looks = {name: bool(_subfolders(folder / name)) and not _files_in(folder / name) for name in parts}
+    if not any(looks.values()):
         return {"": folder}
+    if not any(looks[name] and PARTS[name.lower()] == "train" for name in parts):
+        raise DatasetError(f"{folder} has {', '.join(parts)}, but no folder train with a subfolder for each class.")
     if len(parts) < len(names):
         others = ", ".join(printable(name) for name in names if name not in parts)
         raise DatasetError(f"{folder} has {', '.join(parts)}, but also {others}; move those into parts, or elsewhere.")
     if len({PARTS[name.lower()] for name in parts}) < len(parts):
         raise DatasetError(f"{folder} has two folders for the same part among {', '.join(parts)}; put them together.")
     return {PARTS[name.lower()]: folder / name for name in parts}
+
+
+def stray_note(folder: Path) -> list[str]:
+    """One sentence on files that lie beside the class folders, where nobody looks for them."""
+    places = [folder, *(place for part, place in _parts_of(folder).items() if part)]
+    strays = [(place / name).relative_to(folder).as_posix() for place in places for name in _files_in(place)]
+    return [f"{counted(strays, 'file', 'files')} beside the class folders are not used"] if strays else []
+
+
+def _files_in(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and not _is_hidden(entry.name))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name == "Thumbs.db"
 
 
 def _subfolders(folder: Path) -> list[str]:
@@ -91,34 +113,41 @@ def _files_below(place: Path, folder: Path):
 
     Links to folders are not followed: they may run in circles.
     """
-    for inside, subfolders, names in os.walk(place):
+    for inside, subfolders, names in os.walk(place, onerror=_refuse):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         above = Path(inside).relative_to(folder).as_posix()
-        yield from (f"{above}/{name}" for name in names if not name.startswith(".") and name != "Thumbs.db")
+        yield from (f"{above}/{name}" for name in names if not _is_hidden(name))
 
 
-def usual_size(files: list[PictureFile]) -> tuple[int, int]:
-    """The size of the pictures, if some of them, taken at even distances, all have the same small one."""
+def _refuse(error: OSError):
+    raise error
+
+
+def usual_size(files: list[PictureFile], is_square: bool = False) -> tuple[int, int]:
+    """The size of the pictures, if some of them, taken at even distances, all have the same small one.
+
+    is_square : make it square, so that nothing is cut off when they are turned by 90 degrees
+    """
     step = -(-len(files) // N_SIZES)
     sizes = {picture_size(file.path) for file in files[::step]} - {None}
     if len(sizes) == 1:
         (height, width) = next(iter(sizes))
         if height <= USUAL_SIZE[0] and width <= USUAL_SIZE[1]:
-            return height, width
+            return (max(height, width),) * 2 if is_square else (height, width)
     return USUAL_SIZE
 
 
 # --- in words ------------------------------------------------------------------------------------------
 
 
-def counted(names: list[str], what: str, n_shown: int = 3) -> str:
+def counted(names: list[str], one: str, many: str, n_shown: int = 3) -> str:
     """How many, and the first names, printable.
 
-    >>> counted(["a/1.png", "a/2.png"], "duplicate")
+    >>> counted(["a/1.png", "a/2.png"], "duplicate", "duplicates")
     '2 duplicates (a/1.png, a/2.png)'
     """
     shown = ", ".join(printable(name) for name in names[:n_shown]) + (", ..." if len(names) > n_shown else "")
-    return f"{len(names)} {what}{'s' if len(names) > 1 else ''} ({shown})"
+    return f"{len(names)} {one if len(names) == 1 else many} ({shown})"
 
 
 def printable(name: str) -> str:
@@ -132,4 +161,4 @@ def case_note(files: list[PictureFile]) -> list[str]:
     clashing = [file.name for file in files if spellings[file.name.casefold()] > 1]
     if not clashing:
         return []
-    return [f"{counted(clashing, 'file')} differ only in case: both are used, but many systems keep only one"]
+    return [f"{counted(clashing, 'file', 'files')} differ only in case: both are used, but many systems keep only one"]

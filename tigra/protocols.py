@@ -14,7 +14,7 @@ import numpy as np
 
 from tigra.errors import DatasetError, UsageError
 from tigra.image_store import StoredImages, build_store, open_store, store_key
-from tigra.sources import cache_folder, eth80_pictures, load_mnist
+from tigra.sources import cache_folder, eth80_pictures, find, load_mnist
 from tigra.splits import (
     Split,
     Splits,
@@ -118,7 +118,7 @@ def load_mnist_trans(
         train_rotations=train_rotations,
         interpolation=interpolation,
         before=f"digits 0-8 padded to {size[0]}x{size[1]}, ",
-        test_words=f"test shifted by up to {max_shift} pixels each way, {how}",
+        test_words=f"test shifted by up to {int(max_shift) if whole else max_shift:g} pixels each way, {how}",
         options={"size": size, "max_shift": max_shift, "shifts": shifts, "n_train": n_train, "n_valid": n_valid},
     )
 
@@ -146,9 +146,9 @@ def load_eth_80(
     interpolation="cubic",
     size=(50, 50),
     split="image",
-    fold=0,
-    n_train=2_300,
-    n_valid=300,
+    fold=None,
+    n_train=None,
+    n_valid=None,
     test_rotations=False,
     train_rotations=0,
     data_dir=None,
@@ -157,14 +157,21 @@ def load_eth_80(
 ) -> Splits:
     """ETH-80, 80 objects of 8 classes in 41 views each, grey, 50x50 pixels.
 
-    split : "image", the paper's: 2300 training and 300 validation images at random, the other 680
-        for the test, so that views of one object are in training and test alike; or "object": object
-        number `fold` (0 to 9) of each class for the test, the next one for validation, eight to learn from
+    split : "image", the paper's: n_train = 2300 training and n_valid = 300 validation images at random, the
+        other 680 for the test, so that views of one object are in training and test alike; or "object":
+        object number `fold` (0 to 9) of each class for the test, the next one for validation, eight to learn from
     test_rotations : turn test images by any angle (the paper does not)
     """
     size = checked_shape(size)
     if split not in ("image", "object"):
         raise UsageError(f"split must be 'image' or 'object', got {split!r}.")
+    if split == "image" and fold is not None:
+        raise UsageError("fold is for split='object'; a split over images has no folds, it has seeds.")
+    if split == "object" and (n_train is not None or n_valid is not None):
+        raise UsageError("n_train and n_valid are for split='image'; by object there are 64 objects to learn from.")
+    n_train, n_valid, fold = (
+        usual if value is None else value for value, usual in ((n_train, 2_300), (n_valid, 300), (fold, 0))
+    )
     if not isinstance(fold, (int, np.integer)) or not 0 <= fold <= 9:
         raise UsageError(f"fold must be a whole number from 0 to 9, got {fold!r}.")
     pixels, labels, objects, class_names = _eth_80_views(data_dir, size, threads, on_progress)
@@ -188,7 +195,7 @@ def load_eth_80(
         seed=seed,
         train_rotations=train_rotations,
         interpolation=interpolation,
-        before=f"{size[0]}x{size[1]} grey, {words}, ",
+        before=f"{find('eth80', data_dir).paths[0].name}, {size[0]}x{size[1]} grey, {words}, ",
         test_words=f"test {ROTATED}, {interpolation} interpolation" if test_rotations else "test as photographed",
         options={"size": size, "split": split, **options, "test_rotations": bool(test_rotations)},
     )

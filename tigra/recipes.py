@@ -1,7 +1,7 @@
 """Recipes: for each data set the architecture and settings with which `tigra train` starts, as data.
 
 "network" holds arguments of `build_network`, "fit" those of `fit`; "folder" is for the user's own
-pictures.
+pictures, and takes more epochs where there are few of them, until "least_steps" steps are done.
 
 mnist-012: settings were chosen on upright digits, the validation set and 1500 digits of MNIST's
 training set that are not in mnist-012. The architecture is the paper's (Table 1) with Chebyshev
@@ -42,5 +42,5 @@ RECIPES = {
     "mnist-rot": {"network": {"architecture": LARGE} | GRID, "fit": FIT | {"epochs": 10, "batch_size": 100}},
     "mnist-trans": {"network": {"architecture": LARGE} | GRID, "fit": FIT | {"epochs": 10, "batch_size": 100}},
     "eth-80": {"network": {"architecture": LARGE} | GRID, "fit": FIT | {"epochs": 30}},
-    "folder": {"network": {"architecture": LARGE} | GRID, "fit": FIT | {"epochs": 30}},
+    "folder": {"network": {"architecture": LARGE} | GRID, "fit": FIT | {"epochs": 30}, "least_steps": 600},
 }

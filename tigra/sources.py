@@ -118,10 +118,20 @@ def source_named(name: str) -> Source:
 def cache_folder() -> Path:
     """Where downloaded and prepared data is kept: $TIGRA_CACHE, or the platform's cache folder."""
     if chosen := os.environ.get("TIGRA_CACHE"):
-        return Path(chosen).expanduser()
+        return _expanded(chosen, "$TIGRA_CACHE")
     import pooch  # here, because it is slow to import
 
-    return Path(pooch.os_cache("tigra"))
+    try:
+        return Path(pooch.os_cache("tigra"))
+    except RuntimeError as error:  # a user without a home
+        raise DatasetError(f"No folder to keep data in ({error}); set TIGRA_CACHE to one.") from error
+
+
+def _expanded(path, origin: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise DatasetError(f"{path} ({origin}) names a home that does not exist; name another folder.") from error
 
 
 def find(name: str, data_dir=None) -> Found | None:
@@ -157,7 +167,7 @@ def _places(data_dir) -> Iterator[tuple[str, Path]]:
     """(who named it, folder) in the order of the search; the cache folder need not exist."""
     for origin, named in (("--data-dir", data_dir), ("$TIGRA_DATA", os.environ.get("TIGRA_DATA") or None)):
         if named is not None:
-            folder = Path(named).expanduser()
+            folder = _expanded(named, origin)
             if not folder.is_dir():
                 raise DatasetError(f"{named} ({origin}) is not a folder; name the folder that holds the data.")
             yield origin, folder
@@ -283,13 +293,29 @@ def check(path: Path) -> str:
     return "all pictures open, " + ("SHA-256 as when fetched" if kept.is_file() else "no SHA-256 to compare with")
 
 
+def _remains(source: Source, data_dir) -> list[Path]:
+    """What there is of a source that is not complete anywhere, in the first place that has some of it."""
+    for _, folder in _places(data_dir):
+        for inside in (folder / source.name, folder):
+            names = [name for file in source.files for name in (file.name, file.name.removesuffix(".gz"))]
+            if paths := [inside / name for name in names if (inside / name).is_file()]:
+                return paths
+    return []
+
+
 def verify(name: str, data_dir=None) -> list[tuple[str, str, str]]:
     """(file, state, detail) for each file of a source; state is "ok", "damaged" or "absent"."""
-    found = find(name, data_dir)
-    if found is None:
-        return [(source_named(name).name, "absent", "not found")]
-    results = []
-    for path in found.paths:
+    source, found = source_named(name), find(name, data_dir)
+    paths = found.paths if found else _remains(source, data_dir)
+    if not paths:
+        return [(source.name, "absent", "not found")]
+    there = {path.name.removesuffix(".gz") for path in paths}
+    results = [
+        (file.name, "absent", "missing, though others of its kind are there")
+        for file in source.files
+        if source.needs_all and file.name.removesuffix(".gz") not in there
+    ]
+    for path in paths:
         try:
             results.append((str(path), "ok", check(path)))
         except DatasetError as error:

@@ -30,7 +30,7 @@ class Splits:
     options : what to call `load_dataset` with, to have it again
     protocol : what was done, in words and numbers, to be printed with every result
     notes : what the user should know about the files, one sentence each
-    content : for the user's own pictures, a hash of what lies in the folder
+    learned : of the user's own pictures, short hashes of those in train and valid, so that they are never tested
     """
 
     name: str
@@ -43,7 +43,7 @@ class Splits:
     options: dict = field(default_factory=dict)
     protocol: str = ""
     notes: tuple[str, ...] = ()
-    content: str = ""
+    learned: frozenset[str] = frozenset()
 
     @property
     def image_shape(self) -> tuple[int, int]:
@@ -51,7 +51,7 @@ class Splits:
         return tuple(self.train.images.shape[1:])
 
     def fresh_test(self, seed) -> Split:
-        """The test images under new random transformations; seed as for `numpy.random.default_rng`."""
+        """The test images under new random transformations; seed, or generator, as for `numpy.random.default_rng`."""
         return transformed(self.test_upright, self.transform, np.random.default_rng(seed))
 
 

@@ -62,7 +62,7 @@ class Training:
         train, valid = _as_split(splits.train), _as_split(splits.valid)
         self.train = _checked_split(network, train, "training")
         self.valid = _checked_split(network, valid, "validation")
-        self.data_hash = _fingerprint(*train, *valid)
+        self.data_hash = fingerprint(splits)
         decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
         self.optimizer = Adam(network.parameters, decay=decay)
         self.history: list[Epoch] = []
@@ -71,7 +71,7 @@ class Training:
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # where to go on, once `run` has ended
         if any(isinstance(layer, Standardise) and not layer.is_calibrated for layer in network.layers):
-            network.calibrate(_some(train.images, options.seed), threads)
+            network.calibrate(_some(self.train[0].images, options.seed), threads)
 
     @property
     def n_steps(self) -> int:
@@ -102,7 +102,7 @@ class Training:
         try:
             with Workers(self.threads) as workers:
                 largest_batch = min(self.options.batch_size, len(self.train[1]))
-                replicas = [self.network.replica() for _ in micro_batches(largest_batch)]
+                replicas = [self.network.replica() for _ in micro_batches(largest_batch, self.network.micro_batch)]
                 while not self.is_finished and self._run_epoch(workers, replicas):
                     yield self.history[-1]
         finally:
@@ -149,7 +149,7 @@ class Training:
             replica.backward(grad)
             return float(loss), int((scores.argmax(axis=0) == labels[rows]).sum())
 
-        parts = micro_batches(len(batch))
+        parts = micro_batches(len(batch), self.network.micro_batch)
         results = list(workers.map(work, replicas[: len(parts)], parts))
         gradient = replicas[0].gradients
         for replica in replicas[1 : len(parts)]:
@@ -269,8 +269,17 @@ def _some(images, seed: int):
     return images[np.sort(generator(seed, "calibration").permutation(len(images))[:CALIBRATION_IMAGES])]
 
 
-def _fingerprint(*arrays) -> str:
+def fingerprint(splits) -> str:
     """SHA-256 of the training and validation images and labels, whatever their precision."""
+    return _hash_of(*_as_split(splits.train), *_as_split(splits.valid))
+
+
+def split_hash(splits) -> str:
+    """SHA-256 of the validation images and all labels: tells whether images were split in the same way."""
+    return _hash_of(_as_split(splits.train).labels, *_as_split(splits.valid))
+
+
+def _hash_of(*arrays) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         array, kind = (array, "<f8") if np.ndim(array) == 3 else (np.asarray(array), "<i8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import ndimage
+from scipy.special import cosdg, sindg
 
 from tigra.errors import ShapeError, UsageError
 from tigra.kernels import sample_moved
@@ -91,8 +92,7 @@ def rotate(images: np.ndarray, degrees, interpolation: str = "cubic") -> np.ndar
     if angles.shape not in ((), (len(images),)) or not np.isfinite(angles).all():
         raise UsageError(f"Expected one finite angle, or one for each of {len(images)} images, got {degrees!r}.")
     angles = np.broadcast_to(angles, len(images))
-    radians = np.deg2rad(angles)
-    motions = np.stack([np.cos(radians), np.sin(radians), 0 * radians, 0 * radians], axis=1)
+    motions = np.stack([cosdg(angles), sindg(angles), 0 * angles, 0 * angles], axis=1)  # exact at 90 degrees
     quarters = angles / 90
     is_square = images.shape[1] == images.shape[2]
     exact = (quarters % 1 == 0) & (is_square | (quarters % 2 == 0))
@@ -223,6 +223,6 @@ def checked_shape(shape) -> tuple[int, int]:
 
 def _checked(images) -> np.ndarray:
     images = np.asarray(images)
-    if images.ndim != 3 or not np.issubdtype(images.dtype, np.floating):
+    if images.ndim != 3 or 0 in images.shape[1:] or not np.issubdtype(images.dtype, np.floating):
         raise ShapeError(f"Expected real images (n, height, width) in [0, 1], got {images.dtype} {images.shape}.")
     return images

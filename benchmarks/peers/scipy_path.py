@@ -35,13 +35,12 @@ def powers_adjoint(laplacian, terms) -> np.ndarray:
     return result
 
 
-def chebyshev(shifted, doubled, x, max_order) -> np.ndarray:
-    """T_k(L - I) x, (max_order+1, ...) of x (N, B); doubled is 2 (L - I)."""
-    terms = np.empty((max_order + 1, *x.shape), x.dtype)
+def chebyshev(shifted, doubled, x, terms) -> np.ndarray:
+    """Fill and return terms (K_max+1, N, B) with T_k(L - I) x of x (N, B); doubled is 2 (L - I)."""
     terms[0] = x
-    if max_order:
+    if len(terms) > 1:
         terms[1] = shifted @ x
-    for k in range(2, max_order + 1):
+    for k in range(2, len(terms)):
         np.subtract(doubled @ terms[k - 1], terms[k - 2], out=terms[k])
     return terms
 
@@ -72,20 +71,27 @@ def top_nodes(z, omega, n_active) -> np.ndarray:
 
 
 class ScipyStatistics:
-    """Forward and backward of the statistics layer; keeps all t_k, which is faster here than a second recursion."""
+    """Forward and backward of the statistics layer; keeps all t_k, which is faster here than a second recursion.
+
+    The large array of all t_k is made once for each shape.
+    """
 
     def __init__(self, graph, max_order: int, dtype):
         self.shifted = graph.shifted_laplacian.astype(dtype)
         self.doubled = 2 * self.shifted
         self.max_order = max_order
+        self.arrays: dict = {}
 
     def forward(self, z: np.ndarray) -> np.ndarray:
         """(K, N, B) -> (K * 2 (K_max + 1), B)."""
         n_maps, n_nodes, n_batch = z.shape
-        self.terms = [chebyshev(self.shifted, self.doubled, z[k], self.max_order) for k in range(n_maps)]
+        if z.shape not in self.arrays:
+            self.arrays[z.shape] = np.empty((n_maps + 1, self.max_order + 1, n_nodes, n_batch), z.dtype)
+        *self.terms, self.signs = self.arrays[z.shape]
         moments = np.empty((n_maps, self.max_order + 1, 2, n_batch), z.dtype)
         buffer = np.empty((n_nodes, n_batch), z.dtype)
         for k in range(n_maps):
+            chebyshev(self.shifted, self.doubled, z[k], self.terms[k])
             for order in range(self.max_order + 1):
                 np.abs(self.terms[k][order], out=buffer)
                 mean = buffer.mean(axis=0, out=moments[k, order, 0])
@@ -102,7 +108,7 @@ class ScipyStatistics:
         height = grad[:, :, 0] - slope * self.moments[:, :, 0]  # of sign(t)
         out = np.empty((len(self.terms), *self.terms[0].shape[1:]), self.terms[0].dtype)
         for k, terms in enumerate(self.terms):
-            signs = np.sign(terms)
+            signs = np.sign(terms, out=self.signs)
             signs *= height[k][:, None]
             terms *= slope[k][:, None]
             signs += terms
@@ -239,6 +245,4 @@ class ScipyPeer:
 def _views(vector, arrays) -> list[np.ndarray]:
     """Parts of a vector with the shapes of the arrays."""
     ends = np.cumsum([array.size for array in arrays])
-    return [
-        vector[end - array.size : end].reshape(array.shape) for end, array in zip(ends, arrays, strict=True)
-    ]
+    return [vector[end - array.size : end].reshape(array.shape) for end, array in zip(ends, arrays, strict=True)]

@@ -47,16 +47,17 @@ class StatisticsFunction(torch.autograd.Function):
     def forward(context, peer, z):
         n_orders, n_nodes = peer.plan.max_order + 1, peer.plan.graph.n_nodes
         moments = torch.empty(len(z), n_orders, 2, z.shape[3], dtype=z.dtype)
-        terms = peer.buffer("chebyshev", n_orders, *z.shape)
+        n_kept = n_orders if context.needs_input_grad[1] else 3  # backward needs them all
+        terms = peer.buffer("chebyshev", n_kept, *z.shape)
         for part in peer.parts(len(z)):
             for k in range(n_orders):
-                t = terms[k, part]
+                t, current, previous = (terms[number % n_kept, part] for number in (k, k - 1, k - 2))
                 if k == 0:
                     t.copy_(z[part])
                 elif k == 1:
-                    peer.steps.shifted(terms[0, part], t)
+                    peer.steps.shifted(current, t)
                 else:
-                    peer.steps.chebyshev(terms[k - 1, part], terms[k - 2, part], t)
+                    peer.steps.chebyshev(current, previous, t)
                 moments[part, k, 0], moments[part, k, 1] = peer.steps.moments(t, n_nodes)
         context.peer, context.terms = peer, terms
         context.save_for_backward(moments)
@@ -73,24 +74,20 @@ class StatisticsFunction(torch.autograd.Function):
         grad_z = torch.zeros_like(terms[0])
         for part in peer.parts(n_maps):
             zeros, *spare = peer.buffer("clenshaw", 4, *terms[0, part].shape)
-            later, after = spare[0], zeros
-            peer.steps.slopes(terms[-1, part], height[-1, part], slope[-1, part], later)
-            for k in range(n_orders - 2, -1, -1):
-                out = spare[(n_orders - 1 - k) % 3] if k else grad_z[part]
-                peer.steps.clenshaw(
-                    later, after, terms[k, part], height[k, part], slope[k, part], 2.0 if k else 1.0, out
-                )
+            later, after = zeros, zeros
+            for k in range(n_orders - 1, -1, -1):  # b_k = dE/dt_k + 2 (L - I) b_{k+1} - b_{k+2}
+                out = spare[k % 3] if k else grad_z[part]
+                peer.steps.chebyshev(later, after, out, 2 if k else 1)
+                peer.steps.add_slopes(terms[k, part], height[k, part], slope[k, part], out)
                 later, after = out, later
-            if n_orders == 1:
-                grad_z[part] = later
         return None, grad_z
 
 
 class ByHandPeer(TorchPeer):
     """No autograd inside the graph layers; steps of `torch_steps.eager`.
 
-    maps_at_once : maps that the statistics take at a time. On one thread five (1.6 MB a signal) were
-        fastest here, on two threads all of them.
+    maps_at_once : maps that the statistics take at a time; five (1.6 MB a signal) were fastest here. Micro-batches
+        of 25 or 50 images, tried too, were slower.
     """
 
     name = "PyTorch, gradients by hand"
@@ -100,7 +97,7 @@ class ByHandPeer(TorchPeer):
     def __init__(self, plan, rate):
         super().__init__(plan, rate)
         self.steps = self.make_steps(stencil(plan, self.dtype))
-        self.maps_at_once = 5 if torch.get_num_threads() == 1 else 10**9
+        self.maps_at_once = 5
         self.buffers = {}
 
     def buffer(self, name, *shape):
