@@ -121,6 +121,15 @@ def test_a_target_is_decided_by_the_strongest_peer():
     assert Target("x", 1.05, ("a",), True, "exponent").row({"a": {"exponent": 1.2}})[3] == "no"
 
 
+def test_no_victory_over_a_peer_that_was_hindered():
+    target = Target("x", 6.0, ("step/2/a", "step/2/b"), on_one=("step/1/a", "step/1/b"))
+    one = {"step/1/a": {"ratio": 2.0, "median": 0.1}, "step/1/b": {"ratio": 4.0, "median": 0.2}}
+    busy = one | {"step/2/a": {"ratio": 90.0, "median": 4.5}, "step/2/b": {"ratio": 80.0, "median": 4.0}}
+    quiet = one | {"step/2/a": {"ratio": 7.0, "median": 0.06}, "step/2/b": {"ratio": 14.0, "median": 0.12}}
+    assert target.row(busy)[3].startswith("undecided")
+    assert target.row(quiet)[3] == "yes"
+
+
 def test_targets_name_peers_that_exist():
     if torch_or_none() is None:
         pytest.skip("torch is not installed: its peers cannot be named")

@@ -178,15 +178,24 @@ def candidates(z, omega, outside, out):
 
 @kernel
 def keep_above(z, omega, threshold, active, y):
-    """Fill active with "in omega, and above the threshold (K, B)", y with z there and 0 elsewhere."""
+    """Fill active with "in omega, and above the threshold (K, B)", y with z there and 0 elsewhere.
+
+    Runs of 16 nodes are worked off together, with the thresholds repeated: long loops are quicker than short ones.
+    """
     n_maps, n_nodes, n_batch = z.shape
+    levels = np.empty(16 * n_batch, z.dtype)
+    inside = omega.reshape(n_nodes * n_batch)
     for k in range(n_maps):
-        for v in range(n_nodes):
-            source, is_in, mark, to = z[k, v], omega[0, v], active[k, v], y[k, v]
-            for b in range(n_batch):
-                mark[b] = is_in[b] & (source[b] > threshold[k, b])
-            for b in range(n_batch):
-                to[b] = source[b] * mark[b]
+        source, marks, target = z[k].reshape(inside.size), active[k].reshape(inside.size), y[k].reshape(inside.size)
+        for q in range(levels.size):
+            levels[q] = threshold[k, q % n_batch]
+        for start in range(0, inside.size, levels.size):
+            stop = min(start + levels.size, inside.size)
+            value, is_in, mark, to = source[start:stop], inside[start:stop], marks[start:stop], target[start:stop]
+            for q in range(stop - start):
+                mark[q] = is_in[q] & (value[q] > levels[q])
+            for q in range(stop - start):
+                to[q] = value[q] * mark[q]
 
 
 # --- learning -------------------------------------------------------------------------------------------------
