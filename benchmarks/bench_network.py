@@ -39,7 +39,7 @@ def _race(problem: Problem, settings: Settings, threads: int, report: Report) ->
     report.say(f"\nthreads: tigra {threads} (each with 1 of BLAS), peers: {thread_counts()}")
     for what in settings.networks:
         contestants = _contestants(what, tigra, peers, problem, settings, threads)
-        raced[what] = take_turns(contestants, settings.rounds, settings.shortest_turn)
+        raced[what] = take_turns(contestants, settings.rounds, settings.shortest_turn, settings.rest)
         report.race(
             f"{TITLES[what]}, {size.name}, {size.shape[0]}x{size.shape[1]}, batch {size.batch}, threads: {threads}",
             f"{what}/{size.name}/{threads}",

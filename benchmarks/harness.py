@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+LONG = 1.0  # seconds; calls that take longer are their own warm-up
+
 
 @dataclass
 class Contestant:
@@ -46,24 +48,31 @@ class Times:
         return {"best": self.best, "median": self.median, "rounds": len(self.seconds)}
 
 
-def take_turns(contestants, rounds: int, shortest_turn: float = 0.05, clock=time.perf_counter) -> dict[str, Times]:
+def take_turns(
+    contestants, rounds: int, shortest_turn: float = 0.05, rest: float = 0.0, clock=time.perf_counter
+) -> dict[str, Times]:
     """Times of each contestant by name.
 
     Everyone warms up first: a call that compiles and allocates, and one that tells how many calls make a
-    turn of at least `shortest_turn` seconds. So each runs in its own steady state, with its own data in the
-    cache, and none is favoured by coming after another. Then they take turns, `rounds` times.
+    turn of at least `shortest_turn` seconds. Then they take turns, `rounds` times. A turn begins with `rest`
+    seconds of sleep and a call that is not timed: threads of BLAS and OpenMP go on waiting in a loop for a
+    while after their work, and would take the cores from whoever comes next. So each runs in its own steady
+    state, with its own data in the cache. (What takes seconds does without that call.)
     """
-    n_calls = {}
+    once = {}
     for contestant in contestants:
         contestant.before()
         _timed(contestant, 1, clock)
-        once = _timed(contestant, 1, clock)
-        n_calls[contestant.name] = max(1, min(1000, round(shortest_turn / max(once, 1e-7))))
+        once[contestant.name] = _timed(contestant, 1, clock)
+    n_calls = {name: max(1, min(1000, round(shortest_turn / max(seconds, 1e-7)))) for name, seconds in once.items()}
     times = {contestant.name: Times() for contestant in contestants}
     for number in range(rounds):
         for contestant in contestants:
             if number < contestant.most_rounds:
                 contestant.before()
+                time.sleep(rest)
+                if once[contestant.name] < LONG:
+                    _timed(contestant, 1, clock)
                 times[contestant.name].seconds.append(_timed(contestant, n_calls[contestant.name], clock))
     return times
 

@@ -47,6 +47,7 @@ class Settings:
     """How much to run.
 
     rounds : turns of each contestant; slow_rounds : of those that take seconds
+    shortest_turn, rest : seconds of a turn, and of sleep ahead of it where threads of several libraries meet
     check_batch : images on which all peers are compared in float64 before anything is timed
     networks : what is timed of whole networks
     compiled : also race torch.compile, which first compiles for a minute or so for each size
@@ -56,7 +57,8 @@ class Settings:
     threads: tuple[int, ...] = (1, 2)
     rounds: int = 15
     slow_rounds: int = 3
-    shortest_turn: float = 0.1
+    shortest_turn: float = 0.2
+    rest: float = 0.1
     check_batch: int = 5
     networks: tuple[str, ...] = ("step", "inference")
     compiled: bool = True
@@ -71,7 +73,7 @@ class Settings:
             sizes=tuple(size for size in self.sizes if size.name in ("MNIST-012", "MNIST-rot")),
             rounds=5,
             slow_rounds=1,
-            shortest_turn=0.02,
+            shortest_turn=0.1,
             grid_sides=(16, 32, 64, 128, 256),
             scale=0.5,
         )
@@ -85,6 +87,7 @@ class Settings:
             rounds=1,
             slow_rounds=1,
             shortest_turn=0.0,
+            rest=0.0,
             check_batch=3,
             compiled=False,
             grid_sides=(4, 6, 8),
