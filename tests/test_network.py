@@ -1,5 +1,7 @@
 """What users call on a network: images in their order, errors that say what to do."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
@@ -131,3 +133,23 @@ def test_without_statistics_there_are_no_features(network, images):
     )
     with pytest.raises(UsageError, match="no statistics layer"):
         bare.features(images)
+
+
+def test_predictions_use_their_replicas_again_and_follow_the_parameters(small_network, mnist_012):
+    network, images = small_network(), mnist_012.test.images[:40, ::2, ::2]
+    first = network.scores(images, threads=2)
+    replicas = list(network._idle)
+    assert 1 <= len(replicas) <= 2
+    np.testing.assert_array_equal(network.scores(images), first)
+    assert network._idle[-1] in replicas and all(layer._cache is None for layer in network._idle[-1].layers)
+    network.parameters *= 0.5
+    assert np.abs(network.scores(images) - first).max() > 1e-3
+    assert network.replica()._idle == []
+
+
+def test_one_network_can_predict_in_several_threads_at_once(small_network, mnist_012):
+    network, images = small_network(), mnist_012.test.images[:, ::2, ::2]
+    expected = network.scores(images)
+    with ThreadPoolExecutor(4) as pool:
+        for scores in pool.map(lambda threads: network.scores(images, threads), [1, 2, 3, 1, 2, 3]):
+            np.testing.assert_array_equal(scores, expected)

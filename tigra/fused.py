@@ -12,7 +12,7 @@ import tigra.grid_kernels as on_grid
 from tigra.graph import Graph
 from tigra.kernels import absolute_moments, absolute_moments_gradient, add_masked
 from tigra.polynomials import chebyshev, chebyshev_adjoint, laplacian_powers, laplacian_powers_adjoint
-from tigra.workspace import Workspace
+from tigra.workspace import Workspace, aligned_empty
 
 
 def masked_powers(graph: Graph, y, sets, beta, degree: int, space: Workspace) -> np.ndarray:
@@ -20,7 +20,7 @@ def masked_powers(graph: Graph, y, sets, beta, degree: int, space: Workspace) ->
     n_maps, n_nodes, n_batch = y.shape
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, y.dtype)
-        u = np.empty((degree + 1, n_nodes, n_batch), y.dtype)
+        u = aligned_empty((degree + 1, n_nodes, n_batch), y.dtype)
         framed = space.frames("powers", 2, shape, n_batch, y.dtype)
         on_grid.masked_powers(shape[0], y, sets, beta, *weights, framed, u)
         return u
@@ -34,7 +34,7 @@ def masked_powers(graph: Graph, y, sets, beta, degree: int, space: Workspace) ->
 def masked_powers_adjoint(graph: Graph, terms, sets, space: Workspace) -> np.ndarray:
     """sum_m L^m 1[N_k] terms[m] for every set N_k; terms (M+1, N, B), sets (K, N, B)  ->  (K, N, B)."""
     n_batch = terms.shape[2]
-    back = np.empty(sets.shape, terms.dtype)
+    back = aligned_empty(sets.shape, terms.dtype)
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, terms.dtype)
         framed = space.frames("powers", 2, shape, n_batch, terms.dtype)
@@ -49,7 +49,7 @@ def masked_powers_adjoint(graph: Graph, terms, sets, space: Workspace) -> np.nda
 def chebyshev_moments(graph: Graph, z, max_order: int, space: Workspace) -> np.ndarray:
     """Mean and variance over the nodes of abs(T_k(L - I) z_i): (K, N, B)  ->  (K, max_order+1, 2, B)."""
     n_maps, _, n_batch = z.shape
-    moments = np.empty((n_maps, max_order + 1, 2, n_batch), z.dtype)
+    moments = aligned_empty((n_maps, max_order + 1, 2, n_batch), z.dtype)
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, z.dtype)
         framed, rows = _room(shape, n_batch, z.dtype, space)
@@ -64,7 +64,7 @@ def chebyshev_moments(graph: Graph, z, max_order: int, space: Workspace) -> np.n
 def chebyshev_moments_adjoint(graph: Graph, z, moments, grad_moments, space: Workspace) -> np.ndarray:
     """dE/dz from dE/dmoments of `chebyshev_moments`; the signals t_k are computed a second time."""
     _, n_orders, _, n_batch = moments.shape
-    grad_z = np.empty_like(z)
+    grad_z = aligned_empty(z.shape, z.dtype)
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, z.dtype)
         framed, rows = _room(shape, n_batch, z.dtype, space)

@@ -71,7 +71,6 @@ def chebyshev_moments(height, z, straight, diagonal, framed, rows, moments):
     z : (K, N, B); moments : (K, orders, 2, B); framed : (3, H+2, (W+2) B), zero at the rim; rows : (2, W B), scratch
     """
     n_maps, n_nodes, n_batch = z.shape
-    end = n_batch + n_nodes // height * n_batch
     one_nth, zero = z.dtype.type(1.0 / n_nodes), z.dtype.type(0)
     total, means = rows[0], rows[1]
     for i in range(n_maps):
@@ -122,7 +121,7 @@ def chebyshev_moments_adjoint(height, z, straight, diagonal, moments, grads, fra
             for v in range(1, height + 1):
                 to = framed[k % 3, v, n_batch:end]
                 before = after[v, n_batch:end]
-                _neighbours_row(later, v - 1, before, zero, -times * straight, -times * diagonal, -one, to)
+                _ring_row(later, v - 1, before, -times * straight, -times * diagonal, -one, to)
                 _add_slope_row(framed_t[k, v, n_batch:end], rows[0], rows[1], to)
         _out_of_frame(framed[0], out[i])
 
@@ -159,15 +158,30 @@ def _neighbours_row(frame, i, y, times_x, straight, diagonal, times_y, to):
 
 
 @kernel
+def _ring_row(frame, i, y, straight, diagonal, times_y, to):
+    """As `_neighbours_row` without the node itself: L - I has no diagonal, and one array less is read."""
+    length = to.size
+    n_batch = (frame.shape[1] - length) // 2
+    end = n_batch + length
+    above, here, below = frame[i], frame[i + 1], frame[i + 2]
+    up_left, up, up_right = above[:length], above[n_batch:end], above[2 * n_batch :]
+    left, right = here[:length], here[2 * n_batch :]
+    down_left, down, down_right = below[:length], below[n_batch:end], below[2 * n_batch :]
+    for q in range(length):
+        s = (up[q] + down[q]) + (left[q] + right[q])
+        d = (up_left[q] + down_right[q]) + (up_right[q] + down_left[q])
+        to[q] = straight * s + diagonal * d + times_y * y[q]
+
+
+@kernel
 def _chebyshev_row(now, before, v, n_batch, is_first, straight, diagonal, t):
     """Fill row v of t, Eq. (14): (L - I) now if that is the first order, else 2 (L - I) now - before; all framed."""
     end = now.shape[1] - n_batch
     one, two, zero = now.dtype.type(1), now.dtype.type(2), now.dtype.type(0)
-    to = t[v, n_batch:end]
     if is_first:
-        _neighbours_row(now, v - 1, now[v, n_batch:end], zero, -straight, -diagonal, zero, to)
+        _ring_row(now, v - 1, now[v, n_batch:end], -straight, -diagonal, zero, t[v, n_batch:end])
     else:
-        _neighbours_row(now, v - 1, before[v, n_batch:end], zero, -two * straight, -two * diagonal, -one, to)
+        _ring_row(now, v - 1, before[v, n_batch:end], -two * straight, -two * diagonal, -one, t[v, n_batch:end])
 
 
 @kernel

@@ -13,6 +13,7 @@ from tigra.layers import Layer, Standardise, Statistics
 from tigra.loss import softmax
 from tigra.transforms import smooth
 from tigra.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
+from tigra.workspace import aligned_empty
 
 LARGEST_PIXEL = 50.0  # far beyond standardised images, far below 255
 LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
@@ -42,6 +43,7 @@ class Network:
         self.class_names = [str(label) for label in range(self.n_classes)]
         self.parameters = _in_one_vector([layer.params for layer in layers], self.dtype)
         self.gradients = _in_one_vector([layer.grads for layer in layers], self.dtype)
+        self._idle: list[Network] = []  # replicas with their workspaces, for the next prediction
 
     @property
     def image_shape(self) -> tuple[int, int]:
@@ -74,6 +76,7 @@ class Network:
         twin = copy.copy(self)
         twin.layers = [layer.replica() for layer in self.layers]
         twin.gradients = _in_one_vector([layer.grads for layer in twin.layers], self.dtype)
+        twin._idle = []
         return twin
 
     def with_parameters(self, vector: np.ndarray) -> Network:
@@ -109,7 +112,8 @@ class Network:
 
     def signal(self, prepared: np.ndarray) -> GraphSignal:
         """Rows (B, N) of `prepare` as one map (1, N, B), active on all nodes: y_0 of the paper."""
-        values = np.ascontiguousarray(prepared.T)[None]
+        values = aligned_empty((1, *prepared.T.shape), prepared.dtype)
+        values[0] = prepared.T
         return GraphSignal(values, np.ones(values.shape, bool))
 
     def forward(self, signal, until: int | None = None):
@@ -196,13 +200,17 @@ class Network:
 
     def outputs(self, prepared: PreparedImages, workers: Workers, until: int | None = None) -> np.ndarray:
         """Outputs (features, n) of the last layer, or of layer number `until` - 1; they may not be finite."""
-        idle = [self.replica() for _ in range(workers.threads)]  # one for each thread, with its workspace
 
         @np.errstate(all="ignore")
         def run(part):
-            replica = idle.pop()
+            try:
+                replica = self._idle.pop()
+            except IndexError:  # all are at work, in this call or in another thread's
+                replica = self.replica()
             columns = replica.forward(self.signal(prepared[part]), until)
-            idle.append(replica)
+            for layer in replica.layers:
+                layer.forget()
+            self._idle.append(replica)
             return columns
 
         return np.concatenate(list(workers.map(run, micro_batches(len(prepared), self.micro_batch))), axis=1)

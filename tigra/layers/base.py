@@ -52,6 +52,10 @@ class Layer:
         cache, self._cache = self._cache, None
         return cache
 
+    def forget(self) -> None:
+        """Drop what forward kept, where no backward will follow."""
+        self._cache = None
+
     def replica(self) -> Layer:
         """The same layer for another thread: shared params and state, own grads, cache and workspace."""
         twin = copy.copy(self)
