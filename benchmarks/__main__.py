@@ -1,6 +1,6 @@
 """How fast tigra is: python -m benchmarks [NAME ...] [--quick] [--threads N] [--json FILE] [--out FOLDER]
 
-Names are kernels, layers, selection, step, inference, growth, roofline and startup; all by default. What
+Names are kernels, layers, selection, step, inference, growth, roofline, startup and memory; all by default. What
 is compared runs in turns in one process, warm-up and compilation apart, with the same number of threads on
 both sides, after it was found to compute the same. README.md in this folder describes the benchmarks and the peers.
 """
@@ -16,6 +16,7 @@ from benchmarks import (
     bench_growth,
     bench_kernels,
     bench_layers,
+    bench_memory,
     bench_network,
     bench_roofline,
     bench_selection,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "growth": bench_growth.run,
     "roofline": bench_roofline.run,
     "startup": bench_startup.run,
+    "memory": bench_memory.run,
 }
 
 

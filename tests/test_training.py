@@ -1,5 +1,7 @@
 """Learning: it works, one seed decides it all, and a run can be cut and taken up at any step."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -319,3 +321,16 @@ def test_splits_that_do_not_fit_are_refused(small_network, small_splits, spoil, 
     splits = tigra.Splits("x", train_split, small_splits.valid, None, None, ["0", "1", "2"], None)
     with pytest.raises(ShapeError, match=message):
         train(small_network(), splits)
+
+
+def test_memory_is_flat_over_epochs(small_network, small_splits):
+    """Python's and NumPy's memory: the peak of the last epochs is that of the second."""
+    peaks = []
+    tracemalloc.start()
+    try:
+        for _ in tigra.fit(small_network(), small_splits, epochs=8, batch_size=16):
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.reset_peak()
+    finally:
+        tracemalloc.stop()
+    assert max(peaks[4:]) < 1.02 * peaks[1] + 20_000
