@@ -132,3 +132,31 @@ def test_a_replica_shares_parameters_but_not_gradients(name):
     twin.backward(np.ones_like(values_of(twin.forward(x))))
     assert all(not array.any() for array in layer.grads.values())
     assert all(twin.params[key] is array for key, array in layer.params.items())
+
+
+@EACH
+def test_results_outlive_the_next_call(name):
+    """Users of a layer keep what it returned, whatever arrays it works in."""
+    layer, x = case(name)
+    output = values_of(layer.forward(x))
+    grad = layer.backward(np.ones_like(output))
+    kept = output.copy(), grad.copy()
+    other = GraphSignal(2 * x.values, x.active) if isinstance(x, GraphSignal) else 2 * x
+    layer.backward(3 * values_of(layer.forward(other)))
+    np.testing.assert_array_equal(output, kept[0])
+    np.testing.assert_array_equal(grad, kept[1])
+
+
+@EACH
+def test_a_replica_that_keeps_no_results_gives_the_same_numbers_and_uses_its_arrays_again(name):
+    layer, x = case(name)
+    expected = values_of(layer.forward(x)).copy()
+    expected_grad = layer.backward(np.ones_like(expected)).copy()
+    twin = layer.replica(keeps_results=False)
+    for _ in range(3):
+        output = values_of(twin.forward(x))
+        np.testing.assert_array_equal(output, expected)
+        np.testing.assert_array_equal(twin.backward(np.ones_like(output)), expected_grad)
+    arrays = dict(twin._space._arrays)
+    twin.backward(np.ones_like(values_of(twin.forward(x))))
+    assert all(twin._space._arrays[key] is array for key, array in arrays.items())

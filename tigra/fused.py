@@ -20,7 +20,7 @@ def masked_powers(graph: Graph, y, sets, beta, degree: int, space: Workspace) ->
     n_maps, n_nodes, n_batch = y.shape
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, y.dtype)
-        u = aligned_empty((degree + 1, n_nodes, n_batch), y.dtype)
+        u = space.result("u", (degree + 1, n_nodes, n_batch), y.dtype)
         framed = space.frames("powers", 2, shape, n_batch, y.dtype)
         on_grid.masked_powers(shape[0], y, sets, beta, *weights, framed, u)
         return u
@@ -34,7 +34,7 @@ def masked_powers(graph: Graph, y, sets, beta, degree: int, space: Workspace) ->
 def masked_powers_adjoint(graph: Graph, terms, sets, space: Workspace) -> np.ndarray:
     """sum_m L^m 1[N_k] terms[m] for every set N_k; terms (M+1, N, B), sets (K, N, B)  ->  (K, N, B)."""
     n_batch = terms.shape[2]
-    back = aligned_empty(sets.shape, terms.dtype)
+    back = space.result("back", sets.shape, terms.dtype)
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, terms.dtype)
         framed = space.frames("powers", 2, shape, n_batch, terms.dtype)
@@ -64,7 +64,7 @@ def chebyshev_moments(graph: Graph, z, max_order: int, space: Workspace) -> np.n
 def chebyshev_moments_adjoint(graph: Graph, z, moments, grad_moments, space: Workspace) -> np.ndarray:
     """dE/dz from dE/dmoments of `chebyshev_moments`; the signals t_k are computed a second time."""
     _, n_orders, _, n_batch = moments.shape
-    grad_z = aligned_empty(z.shape, z.dtype)
+    grad_z = space.result("grad_z", z.shape, z.dtype)
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, z.dtype)
         framed, rows = _room(shape, n_batch, z.dtype, space)

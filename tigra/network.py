@@ -71,10 +71,13 @@ class Network:
         """How many numbers it learns."""
         return self.parameters.size
 
-    def replica(self) -> Network:
-        """The same network for another thread: shared parameters, own gradients and caches."""
+    def replica(self, keeps_results: bool = True) -> Network:
+        """The same network for another thread: shared parameters, own gradients and caches.
+
+        keeps_results : False if what its layers return may be overwritten by the next call
+        """
         twin = copy.copy(self)
-        twin.layers = [layer.replica() for layer in self.layers]
+        twin.layers = [layer.replica(keeps_results) for layer in self.layers]
         twin.gradients = _in_one_vector([layer.grads for layer in twin.layers], self.dtype)
         twin._idle = []
         return twin
@@ -206,7 +209,7 @@ class Network:
             try:
                 replica = self._idle.pop()
             except IndexError:  # all are at work, in this call or in another thread's
-                replica = self.replica()
+                replica = self.replica(keeps_results=False)
             columns = replica.forward(self.signal(prepared[part]), until)
             for layer in replica.layers:
                 layer.forget()

@@ -102,7 +102,7 @@ class Training:
         try:
             with Workers(self.threads) as workers:
                 largest_batch = min(self.options.batch_size, len(self.train[1]))
-                replicas = [self.network.replica() for _ in micro_batches(largest_batch, self.network.micro_batch)]
+                replicas = [self.network.replica(False) for _ in micro_batches(largest_batch, self.network.micro_batch)]
                 while not self.is_finished and self._run_epoch(workers, replicas):
                     yield self.history[-1]
         finally:

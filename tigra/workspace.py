@@ -30,13 +30,22 @@ class Workspace:
 
     It is zero when it is made, and afterwards holds what its user left in it.
 
+    keeps_results : whether results of a call outlive the next call, as a user of a layer expects. In the
+        training loop nobody looks at them later, and new memory in every step is slow: the system gives
+        memory of worker threads back, and must clear it again for the next step.
+
     >>> space = Workspace()
     >>> space.array("a", (2,), np.float32) is space.array("a", (2,), np.float32)
     True
     """
 
-    def __init__(self):
+    def __init__(self, keeps_results: bool = True):
+        self.keeps_results = keeps_results
         self._arrays: dict = {}
+
+    def result(self, name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
+        """An array to be filled with a result: a new one, or the one of the last call if results need not be kept."""
+        return aligned_empty(shape, dtype) if self.keeps_results else self.array(name, shape, dtype)
 
     def array(self, name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
         """The array of that name; a new one, of zeros, if shape or dtype are new."""

@@ -56,12 +56,15 @@ class Layer:
         """Drop what forward kept, where no backward will follow."""
         self._cache = None
 
-    def replica(self) -> Layer:
-        """The same layer for another thread: shared params and state, own grads, cache and workspace."""
+    def replica(self, keeps_results: bool = True) -> Layer:
+        """The same layer for another thread: shared params and state, own grads, cache and workspace.
+
+        keeps_results : False if its results may be overwritten by the next call (`tigra.workspace`)
+        """
         twin = copy.copy(self)
         twin.grads = {name: np.zeros_like(array) for name, array in self.params.items()}
         twin._cache = None
-        twin._space = Workspace()
+        twin._space = Workspace(keeps_results)
         return twin
 
     def _check_signal(self, signal, n_maps: int | None, n_nodes: int | None) -> GraphSignal:

@@ -8,7 +8,7 @@ from tigra.errors import UsageError
 from tigra.graph import GraphSignal
 from tigra.kernels import candidates, keep_above
 from tigra.layers.base import Layer
-from tigra.workspace import Workspace, aligned_empty
+from tigra.workspace import Workspace
 
 
 class DynamicPool(Layer):
@@ -53,7 +53,7 @@ class DynamicPool(Layer):
     def backward(self, grad_y: np.ndarray) -> np.ndarray:
         """dE/dy (K, N, B)  ->  dE/dz: the gradient passes on the kept nodes alone."""
         active = self._take_cache()
-        return np.multiply(grad_y, active, out=aligned_empty(grad_y.shape, grad_y.dtype))
+        return np.multiply(grad_y, active, out=self._space.result("grad", grad_y.shape, grad_y.dtype))
 
 
 def top_nodes(z: np.ndarray, omega: np.ndarray, n_active: int) -> np.ndarray:
@@ -77,7 +77,7 @@ def largest(z: np.ndarray, omega: np.ndarray, n_active: int, space: Workspace) -
     place = n_nodes - 1 - n_active
     columns.partition(place, axis=-1)  # O(N) selection, no sorting
     threshold = columns[:, :, place].copy()  # (K, B), the (J+1)-th largest
-    y, active = aligned_empty(z.shape, z.dtype), aligned_empty(z.shape, bool)
+    y, active = space.result("y", z.shape, z.dtype), space.result("active", z.shape, bool)
     keep_above(z, omega, threshold, active, y)
     crowded = columns[:, :, place:].max(axis=-1) == threshold  # more than J nodes share the largest value
     if (crowded & (threshold > outside)).any():

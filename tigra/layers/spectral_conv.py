@@ -10,7 +10,6 @@ from tigra.graph import Graph, GraphSignal
 from tigra.kernels import combine
 from tigra.layers.base import Layer
 from tigra.polynomials import laplacian_powers, laplacian_powers_adjoint
-from tigra.workspace import aligned_empty
 
 
 class SpectralConv(Layer):
@@ -83,12 +82,12 @@ class SpectralConv(Layer):
     def _forward_vector(self, y, sets):
         alpha, beta = self.params["alpha"], self.params["beta"]
         if len(sets) == 1:  # one set for all maps: mix first, filter once
-            mixed = aligned_empty((1, *y.shape[1:]), y.dtype)
+            mixed = self._space.array("mixed", (1, *y.shape[1:]), y.dtype)
             combine(beta[None], _flat(y), _flat(mixed))
             u = masked_powers(self.graph, mixed, sets, np.ones_like(beta[:1]), alpha.shape[1] - 1, self._space)
         else:  # u_m = sum_k beta_k 1[N_k] L^m y_k
             u = masked_powers(self.graph, y, sets, beta, alpha.shape[1] - 1, self._space)
-        z = aligned_empty((len(alpha), *y.shape[1:]), y.dtype)
+        z = self._space.result("z", (len(alpha), *y.shape[1:]), y.dtype)
         combine(alpha, _flat(u), _flat(z))  # Eq. (12) [eq:lincomb]
         self._cache = y, sets, u
         return z
@@ -97,7 +96,7 @@ class SpectralConv(Layer):
         alpha, beta = self.params["alpha"], self.params["beta"]
         y, sets, u = self._take_cache()
         self.grads["alpha"][:] = _flat(grad_z) @ _flat(u).T  # Eq. (15) [eq:der1]
-        grad_u = aligned_empty(u.shape, u.dtype)
+        grad_u = self._space.array("grad_u", u.shape, u.dtype)
         np.matmul(alpha.T, _flat(grad_z), out=_flat(grad_u))
         back = masked_powers_adjoint(self.graph, grad_u, sets, self._space)
         if len(sets) == 1:
@@ -112,7 +111,7 @@ class SpectralConv(Layer):
         alpha, beta = self.params["alpha"], self.params["beta"]
         terms = laplacian_powers(self.graph, y, alpha.shape[1] - 1)
         terms *= sets  # (M+1, K_in, N, B)
-        z = aligned_empty((len(alpha), *y.shape[1:]), y.dtype)
+        z = self._space.result("z", (len(alpha), *y.shape[1:]), y.dtype)
         weights = alpha[:, :, None] * beta[:, None, :]  # (K_out, M+1, K_in)
         combine(_flat(weights), terms.reshape(weights[0].size, -1), _flat(z))  # Eq. (12) [eq:lincomb]
         self._cache = terms, sets
