@@ -21,6 +21,7 @@ from tigra.optim import Adam, learning_rate
 from tigra.settings import Epoch, FitOptions, read_history
 from tigra.splits import Split, Splits, generator
 from tigra.workers import Workers, micro_batches
+from tigra.workspace import Workspace
 
 CALIBRATION_IMAGES = 5000  # from which the statistics are standardised, where there are more
 
@@ -70,6 +71,7 @@ class Training:
         self.loss_sum, self.n_correct = 0.0, 0  # over those steps
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # where to go on, once `run` has ended
+        self._space = Workspace()
         if any(isinstance(layer, Standardise) and not layer.is_calibrated for layer in network.layers):
             network.calibrate(_some(self.train[0].images, options.seed), threads)
 
@@ -101,8 +103,7 @@ class Training:
             self.current = None
         try:
             with Workers(self.threads) as workers:
-                largest_batch = min(self.options.batch_size, len(self.train[1]))
-                replicas = [self.network.replica(False) for _ in micro_batches(largest_batch, self.network.micro_batch)]
+                replicas = [self.network.replica(keeps_results=False) for _ in range(self.threads)]
                 while not self.is_finished and self._run_epoch(workers, replicas):
                     yield self.history[-1]
         finally:
@@ -142,18 +143,21 @@ class Training:
         prepared, labels = self.train
 
         @np.errstate(all="ignore")  # what overflows is found by _check_finite
-        def work(replica, part):
-            rows = batch[part]
+        def work(gradient, part):
+            replica, rows = replicas.pop(), batch[part]
             scores = replica.forward(replica.signal(prepared[rows]))
             loss, grad = negative_log_likelihood(scores, labels[rows], len(batch), self.options.label_smoothing)
             replica.backward(grad)
+            gradient[:] = replica.gradients
+            replicas.append(replica)
             return float(loss), int((scores.argmax(axis=0) == labels[rows]).sum())
 
         parts = micro_batches(len(batch), self.network.micro_batch)
-        results = list(workers.map(work, replicas[: len(parts)], parts))
-        gradient = replicas[0].gradients
-        for replica in replicas[1 : len(parts)]:
-            gradient += replica.gradients
+        gradients = self._space.array("gradients", (len(parts), self.network.n_parameters), self.network.dtype)
+        results = list(workers.map(work, gradients, parts))
+        gradient = gradients[0]
+        for other in gradients[1:]:
+            gradient += other
         losses, hits = zip(*results, strict=True)
         return math.fsum(losses), sum(hits), gradient
 

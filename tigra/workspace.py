@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 CACHE_LINE = 64  # bytes
+MOST_SHAPES = 3  # of one name: micro-batches of a batch differ by a few images, the last ones of an epoch more
 
 
 def aligned_empty(shape: tuple[int, ...], dtype) -> np.ndarray:
@@ -41,19 +42,22 @@ class Workspace:
 
     def __init__(self, keeps_results: bool = True):
         self.keeps_results = keeps_results
-        self._arrays: dict = {}
+        self._arrays: dict = {}  # (name, shape, dtype) -> array
 
     def result(self, name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
         """An array to be filled with a result: a new one, or the one of the last call if results need not be kept."""
         return aligned_empty(shape, dtype) if self.keeps_results else self.array(name, shape, dtype)
 
     def array(self, name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
-        """The array of that name; a new one, of zeros, if shape or dtype are new."""
-        array = self._arrays.get(name)
-        if array is None or array.shape != shape or array.dtype != dtype:
-            array = self._arrays[name] = aligned_empty(shape, dtype)
-            array.fill(0)
-        return array
+        """The array of that name, shape and dtype; at first one of zeros. Of each name a few shapes are kept."""
+        key = name, tuple(shape), np.dtype(dtype)
+        if key not in self._arrays:
+            others = [other for other in self._arrays if other[0] == name]
+            for old in others[: max(0, len(others) + 1 - MOST_SHAPES)]:
+                del self._arrays[old]
+            self._arrays[key] = aligned_empty(shape, dtype)
+            self._arrays[key].fill(0)
+        return self._arrays[key]
 
     def frames(self, name: str, n_frames: int, grid_shape: tuple[int, int], n_batch: int, dtype) -> np.ndarray:
         """(n_frames, H+2, (W+2) B), zero at the rim as long as nobody writes there (`tigra.grid_kernels`)."""
