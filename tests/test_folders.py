@@ -540,6 +540,7 @@ def test_all_pictures_of_another_folder_are_for_the_test(pets):
     splits = load_test_folder(pets, (10, 12), ["bird", "cat", "dog"])
     assert len(splits.test.labels) == 60 and set(splits.test.labels) == {1, 2}
     assert len(splits.train.labels) == len(splits.valid.labels) == 0
+    assert splits.protocol == "10x12 grey, test as in the files"
 
 
 def test_of_a_folder_with_parts_the_test_part_counts(tmp_path, draw):

@@ -126,7 +126,8 @@ def assemble(
     """
     check_rotations(train_rotations)
     train, train_words = with_train_rotations(upright["train"], train_rotations, seed, interpolation)
-    both = "train and valid upright" if train_words == "upright" else f"train {train_words}, valid upright"
+    both = "train and valid upright, " if train_words == "upright" else f"train {train_words}, valid upright, "
+    both = both if len(train.labels) else ""  # where there is nothing but a test
     return Splits(
         name=name,
         train=train,
@@ -136,7 +137,7 @@ def assemble(
         class_names=class_names,
         transform=transform,
         options={"seed": seed, "interpolation": interpolation, **(options or {}), "train_rotations": train_rotations},
-        protocol=f"{before}{both}, {test_words}",
+        protocol=f"{before}{both}{test_words}",
         **more,
     )
 
