@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tigra
-from tigra.transforms import random_rotations
+from tigra.splits import turned_at_random
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -51,8 +51,8 @@ def test_fresh_tests_differ_and_come_again(mnist_012):
 def test_angles_cover_the_whole_circle(monkeypatch):
     """Each test digit has an angle of its own in [0, 360)."""
     angles = []
-    monkeypatch.setattr("tigra.transforms.rotate", lambda images, degrees, interpolation: angles.extend(degrees))
-    random_rotations(np.zeros((1000, 3, 3)), np.random.default_rng(0))
+    monkeypatch.setattr("tigra.splits.rotate", lambda images, degrees, interpolation: angles.extend(degrees))
+    turned_at_random(np.zeros((1000, 3, 3)), np.random.default_rng(0))
     counts, _ = np.histogram(angles, bins=8, range=(0, 360))
     assert len(set(angles)) == 1000 == counts.sum() and counts.min() > 80
 

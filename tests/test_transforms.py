@@ -4,9 +4,9 @@ from PIL import Image
 from scipy import ndimage
 
 from tigra import ShapeError, UsageError
+from tigra.splits import turned_at_random
 from tigra.transforms import (
     pad,
-    random_rotations,
     random_shifts,
     resize,
     rotate,
@@ -47,7 +47,7 @@ def test_non_square_images_turn_by_180_exactly_and_by_90_within_their_frame(rng)
 
 def test_random_rotations_come_from_the_generator(rng):
     images = rng.uniform(size=(5, 8, 8))
-    first, second, other = (random_rotations(images, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, second, other = (turned_at_random(images, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, second)
     assert np.abs(first - other).max() > 0.1 and first.min() >= 0 and first.max() <= 1
 

@@ -154,11 +154,6 @@ def _moved(images, motions, interpolation, which):
     return moved
 
 
-def random_rotations(images: np.ndarray, rng: np.random.Generator, interpolation="cubic") -> np.ndarray:
-    """Turn each image by its own angle, uniform in [0, 360) degrees."""
-    return rotate(images, rng.uniform(0, 360, len(images)), interpolation)
-
-
 def random_shifts(images, rng: np.random.Generator, largest: float, whole: bool = True, interpolation="cubic"):
     """Move each image by its own shift, uniform in [-largest, largest] down and right; whole pixels, or real."""
     if whole:
