@@ -13,7 +13,10 @@ Read the modules in this order; each imports only those above it:
     loss, workers, network             from signal to class scores
     notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
     optim, settings, training          learning
-    model_file, gradcheck              keeping it, checking it
+    model_file, packaged, runs         keeping it; models that come with tigra
+    invariance                         how little answers change
+    nearest, tables, reproduction      the paper's tables
+    gradcheck                          every gradient checked
 
 What most people need is here at the top:
 
