@@ -24,7 +24,19 @@ def largest_dimension(labels: np.ndarray, n_features: int) -> int:
     >>> largest_dimension(np.array([0, 0, 0, 0, 0, 1, 1, 1, 1]), n_features=341)  # n directions span n + 1 points
     2
     """
-    return min(int(np.unique(labels, return_counts=True)[1].min()) - 2, n_features - 1)
+    return min(int(np.bincount(labels).min()) - 2, n_features - 1)
+
+
+def check_dimension(dimension: int, labels: np.ndarray, n_classes: int, n_features: int) -> None:
+    """Raise UsageError if a class has too few training images for planes of this dimension."""
+    counts = np.bincount(labels, minlength=n_classes)
+    most = min(int(counts.min()) - 2, n_features - 1)
+    if dimension > most:
+        raise UsageError(
+            f"PCA[{dimension}] needs at least {dimension + 2} training images of every class, and more than {dimension}"
+            f" features; class {counts.argmin()} has {counts.min()} images, with {n_features} features each."
+            + (f" Use at most PCA[{most}]." if most > 0 else " Give more images.")
+        )
 
 
 class AffinePCA:
@@ -38,7 +50,7 @@ class AffinePCA:
     >>> features = np.array([[0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0], [0.0, 0.1, 0.0, 0.1, 5.0, 5.1, 5.0, 5.1]])
     >>> planes = AffinePCA.fitted(features, np.array([0, 0, 0, 0, 1, 1, 1, 1]), n_classes=2, dimension=1)
     >>> planes.distances(np.array([[100.0], [7.0]])).round().tolist()  # two nearly level lines
-    [[13.0], [1.0]]
+    [[25.0], [0.0]]
     """
 
     def __init__(self, means: np.ndarray, axes: np.ndarray, temperature: np.ndarray):
@@ -63,16 +75,10 @@ class AffinePCA:
             raise ShapeError(
                 f"AffinePCA expects features (F, n) and n labels, got {features.shape} and {labels.shape}."
             )
+        check_dimension(dimension, labels, n_classes, len(features))
         planes = cls.init(len(features), n_classes, dimension)
         for c in range(n_classes):
             of_class = features[:, labels == c]
-            most = min(of_class.shape[1] - 2, len(features) - 1)
-            if dimension > most:
-                raise UsageError(
-                    f"PCA[{dimension}] needs at least {dimension + 2} training images of every class, and more than"
-                    f" {dimension} features; class {c} has {of_class.shape[1]} images with {len(features)} features."
-                    + (f" Use at most PCA[{most}]." if most > 0 else " Give more images.")
-                )
             mean = of_class.mean(axis=1)
             with Workers(1):  # BLAS on one thread: the same bits everywhere
                 directions, _, _ = np.linalg.svd(of_class - mean[:, None], full_matrices=False)

@@ -32,8 +32,6 @@ LEAST = 1e-6  # added to features before their logarithm
 class FittedKind(LayerKind):
     """A part of DeepScat; `build_network` cannot train it."""
 
-    takes, gives = "an image", "fitted features"
-
     def check(self, item, site):
         raise ArchitectureError(
             f"{item} at position {item.position} is fitted, not trained by gradients; it stands in W[order, octaves]-"
@@ -46,6 +44,7 @@ class ScatteringKind(FittedKind):
     """W[order, octaves]"""
 
     arguments, smallest = ("order", "octaves"), (0, 1)
+    takes = "maps"
 
 
 @layer_kind("PCA")

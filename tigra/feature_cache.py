@@ -123,8 +123,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     try:
         with database:
             database.execute(
-                "CREATE TABLE IF NOT EXISTS features"
-                " (image BLOB PRIMARY KEY, row BLOB NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID"
+                "CREATE TABLE IF NOT EXISTS features (image BLOB PRIMARY KEY, row BLOB NOT NULL, crc INTEGER NOT NULL)"
             )
     except BaseException:
         database.close()

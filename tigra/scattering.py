@@ -53,7 +53,7 @@ class Scattering:
     octaves : J, how many scales there are; the widest average is over some 2^J pixels
     dtype : float32 or float64, of the maps and the features. In float32 features are the same to some 1e-6 of
         themselves (tests/test_scattering.py), far less than what tells two images apart, in half the time
-    oversampling : octaves that maps keep beyond what critical sampling would
+    oversampling : octaves that maps keep beyond what critical sampling would, at least 1
 
     >>> scattering = Scattering(2, 2, (8, 8), dtype="float64", oversampling=FULL_RESOLUTION)
     >>> image = np.random.default_rng(0).random((8, 8))
@@ -71,6 +71,8 @@ class Scattering:
                 f"Images of {shape[0]}x{shape[1]} pixels can be scattered in 1 to {largest_octaves(shape)} octaves, got"
                 f" {octaves}: the widest wavelet must not be much wider than the image."
             )
+        if oversampling < 1:
+            raise UsageError(f"oversampling must be at least 1, got {oversampling}: with less, maps are aliased.")
         self.order, self.octaves, self.shape = order, octaves, tuple(shape)
         self.dtype, self.oversampling = np.dtype(dtype), oversampling
 
