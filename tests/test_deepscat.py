@@ -305,7 +305,9 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, fitted):
         (temperature, np.array([None]), "wrong"),
     ):
         _refused(tmp_path / "lie.npz", content | {name: npy(array)}, message)
-    _refused(tmp_path / "lie.npz", {k: v for k, v in content.items() if k != temperature}, "not those of its architecture")
+    _refused(
+        tmp_path / "lie.npz", {k: v for k, v in content.items() if k != temperature}, "not those of its architecture"
+    )
     with zipfile.ZipFile(tmp_path / "zipped.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in content.items():
             archive.writestr(name, data)

@@ -149,10 +149,7 @@ class Scattering:
         """
         h = np.fft.ifft(angular_filters())  # in the domain of k
         lag = (np.arange(N_TURN)[:, None] - np.arange(N_ANGLES)) % N_TURN
-        near, far = (
-            h[:, lag],
-            h[:, (lag - N_ANGLES) % N_TURN],
-        )  # at k - m, and at k - m - N_ANGLES, where Y is conjugate
+        near, far = h[:, lag], h[:, (lag - N_ANGLES) % N_TURN]  # far: where Y is the conjugate of what is near
         matrix = np.concatenate([near + far, 1j * (near - far)], axis=2)  # (filter, k, parts of Y)
         matrix = np.concatenate([matrix[0, :N_ANGLES], *matrix[1:]])
         return np.concatenate([matrix.real, matrix.imag]).astype(self.dtype)
