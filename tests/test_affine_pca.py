@@ -8,7 +8,7 @@ import pytest
 
 from tigra import ShapeError, UsageError
 from tigra.affine_pca import AffinePCA, check_dimension, largest_dimension
-from tigra.loss import image_losses
+from tigra.loss import negative_log_likelihood, softmax
 
 STORED = json.loads((Path(__file__).parent / "sklearn_numbers.json").read_text())
 
@@ -85,8 +85,20 @@ def test_the_temperature_makes_the_labels_most_likely():
     planes = AffinePCA.fitted(features[:, :24], labels[:24], 3, 2)
     planes.calibrate(features[:, 24:], labels[24:])
     e, best = planes.distances(features[:, 24:]), planes.state["temperature"][0]
-    losses = [image_losses(-e / (best * factor), labels[24:]).mean() for factor in (0.9, 1.0, 1.1)]
+    losses = [
+        negative_log_likelihood(-e / (best * factor), labels[24:], label_smoothing=1 / 13)[0]
+        for factor in (0.9, 1.0, 1.1)
+    ]
     assert losses[1] <= min(losses)
+
+
+def test_no_class_is_certain_where_all_are_named_rightly():
+    features, labels = example()
+    features[0] += 100 * labels
+    planes = AffinePCA.fitted(features, labels, 3, 2)
+    planes.calibrate(features, labels)
+    p = softmax(-planes.distances(features) / planes.state["temperature"])
+    assert (p.argmax(axis=0) == labels).all() and 0.9 < p.max(axis=0).mean() < 0.999
 
 
 def test_a_class_with_too_few_images_is_refused_with_what_would_do():

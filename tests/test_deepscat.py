@@ -78,7 +78,15 @@ def test_a_network_refuses_what_is_fitted_and_says_who_takes_it(text):
 
 @pytest.mark.parametrize(
     "options",
-    [{"n_classes": 1}, {"n_classes": 2.0}, {"n_classes": True}, {"log": 1}, {"standardise": "no"}, {"dtype": "int8"}],
+    [
+        {"n_classes": 1},
+        {"n_classes": 2.0},
+        {"n_classes": True},
+        {"log": 1},
+        {"standardise": "no"},
+        {"dtype": "int8"},
+        {"dtype": "?"},
+    ],
 )
 def test_options_that_cannot_work_are_refused(options):
     with pytest.raises(UsageError):

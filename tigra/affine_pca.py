@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from tigra.errors import ShapeError, UsageError
-from tigra.loss import image_losses
+from tigra.loss import negative_log_likelihood
 from tigra.workers import Workers
 
 LARGEST_FACTOR = 1e3  # of temperatures that are tried, up and down from the typical distance
@@ -114,12 +114,15 @@ class AffinePCA:
         return e
 
     def calibrate(self, features: np.ndarray, labels: np.ndarray) -> None:
-        """Set the temperature at which these labels are most likely; the order of the classes stays as it is."""
+        """Set the temperature at which these labels are most likely; the order of the classes stays as it is.
+
+        As if of n + 1 images one had no label: even where all are named rightly, no class is ever certain.
+        """
         e = self.distances(features)
-        typical = np.median(e) or 1.0
+        typical, doubt = np.median(e) or 1.0, 1 / (len(labels) + 1)
 
         def loss(log_factor):
-            return image_losses(-e / (typical * np.exp(log_factor)), labels).mean()
+            return negative_log_likelihood(-e / (typical * np.exp(log_factor)), labels, label_smoothing=doubt)[0]
 
         limit = np.log(LARGEST_FACTOR)
         self.state["temperature"][0] = typical * np.exp(

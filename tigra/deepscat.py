@@ -126,11 +126,12 @@ def build_deepscat(
     for name in ("log", "standardise"):
         if not isinstance(options[name], (bool, np.bool_)):
             raise UsageError(f"{name} must be True or False, got {options[name]!r}.")
-    if str(np.dtype(dtype)) not in ("float32", "float64"):
+    options["dtype"] = getattr(dtype, "__name__", str(dtype))  # np.float32, too
+    if options["dtype"] not in ("float32", "float64"):
         raise UsageError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
     read_deepscat(architecture, image_shape)
     options |= {"image_shape": [int(size) for size in image_shape], "n_classes": int(n_classes)}
-    options |= {"log": bool(log), "standardise": bool(standardise), "dtype": str(np.dtype(dtype))}
+    options |= {"log": bool(log), "standardise": bool(standardise)}
     options["architecture"] = format_architecture(parse_architecture(architecture))
     return DeepScat(options)
 
