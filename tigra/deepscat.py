@@ -175,15 +175,22 @@ class DeepScat(Classifier):
         checked = self.checked(images)
         return scattering_features(self.scattering, checked, threads, self.cache, on_progress, self.checked_pixels)
 
-    def fit(self, images, labels, valid=None, threads: int = 1) -> DeepScat:
+    def fit(
+        self,
+        images,
+        labels,
+        valid=None,
+        threads: int = 1,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> DeepScat:
         """Fit the planes to training images, and the temperature of the probabilities to `valid`, (images, labels).
 
         Without validation images the temperature is that of the training images, and probabilities are too bold.
         """
-        features = self.features(images, threads)
+        features = self.features(images, threads, on_progress)
         pairs = [(features, self.checked_labels(labels, len(features)))]
         if valid is not None:
-            of_valid = self.features(valid[0], threads)
+            of_valid = self.features(valid[0], threads, on_progress)
             pairs.append((of_valid, self.checked_labels(valid[1], len(of_valid), "validation")))
         return self.fit_features(*pairs[0], *pairs[-1])
 

@@ -48,6 +48,8 @@ def scattering_features(
             keys = [image_key(image) for image in part]
             rows = known.rows(keys)
             new = [place for place, key in enumerate(keys) if key not in rows]
+            if new:
+                scattering.prepare()
             made = list(workers.map(scattering.features, part[new]))
             rows |= {keys[place]: row for place, row in zip(new, made, strict=True)}
             known.keep({keys[place]: rows[keys[place]] for place in new})

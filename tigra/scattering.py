@@ -154,6 +154,11 @@ class Scattering:
         matrix = np.concatenate([matrix[0, :N_ANGLES], *matrix[1:]])
         return np.concatenate([matrix.real, matrix.imag]).astype(self.dtype)
 
+    def prepare(self) -> None:
+        """Make now, once, what the threads that work on images will share."""
+        for name in ("weights", "psi", "phi", "turns")[: [1, 2, 4][self.order]]:
+            getattr(self, name)
+
     def resolution(self, j: int) -> int:
         """Resolution at which a map of octave j is kept."""
         return max(j - self.oversampling, 0)
@@ -268,7 +273,7 @@ def mirrored_places(n: int, m: int) -> np.ndarray:
     return np.minimum(places, 2 * n - 1 - places)
 
 
-@lru_cache(4)
+@lru_cache(2)
 def _bank(shape, octaves):
     return morlet_bank(shape, octaves)
 
