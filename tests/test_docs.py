@@ -185,20 +185,24 @@ def test_every_row_of_the_errata_has_its_test_and_every_test_its_row():
 
 
 def test_code_quoted_in_the_derivations_is_the_code():
-    text = (ROOT / "docs" / "derivations.md").read_text(encoding="utf-8")
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tigra").rglob("*.py"))
-    quoted = [line.strip() for block in blocks(text, "python") for line in block.splitlines() if line.strip()]
-    assert len(quoted) > 30
-    for line in quoted:
-        assert line in source, f"docs/derivations.md quotes what is not in the code: {line}"
+    for page, least in (("derivations.md", 30), ("deepscat.md", 4)):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        quoted = [line.strip() for block in blocks(text, "python") for line in block.splitlines() if line.strip()]
+        assert len(quoted) > least
+        for line in quoted:
+            assert line in source, f"docs/{page} quotes what is not in the code: {line}"
 
 
 def test_examples_in_the_derivations_hold():
-    results = doctest.testfile(str(ROOT / "docs" / "derivations.md"), module_relative=False, encoding="utf-8")
-    assert results.failed == 0 and results.attempted > 10
+    for page, least in (("derivations.md", 10), ("deepscat.md", 4)):
+        results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False, encoding="utf-8")
+        assert results.failed == 0 and results.attempted > least
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/errata.md", "docs/derivations.md", "data/README.md"])
+@pytest.mark.parametrize(
+    "path", ["README.md", "docs/errata.md", "docs/derivations.md", "docs/deepscat.md", "data/README.md"]
+)
 def test_links_lead_to_files(path):
     text = (ROOT / path).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):

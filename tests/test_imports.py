@@ -13,7 +13,8 @@ READING_ORDER = """
     splits protocols file_digests picture_files folders datasets contact_sheet
     graph grid_kernels polynomials workspace fused
     layers.base layers.spectral_conv layers.dynamic_pool layers.statistics layers.dense layers
-    loss workers network notation architecture recipes optim settings training model_file
+    loss workers classifier network notation architecture recipes optim settings training
+    morlet scattering feature_cache affine_pca deepscat fitting atomic_files model_file
     packaged runs invariance nearest tables reproduction gradcheck
 """.split()
 

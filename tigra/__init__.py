@@ -10,10 +10,11 @@ Read the modules in this order; each imports only those above it:
     datasets, contact_sheet            all of them by name, and to look at
     graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
     layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
-    loss, workers, network             from signal to class scores
+    loss, workers, classifier, network      from signal to class scores
     notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
     optim, settings, training          learning
-    model_file, packaged, runs         keeping it; models that come with tigra
+    morlet, scattering, feature_cache, affine_pca, deepscat, fitting        DeepScat, which is fitted instead
+    atomic_files, model_file, packaged, runs     keeping it; models that come with tigra
     invariance                         how little answers change
     nearest, tables, reproduction      the paper's tables
     gradcheck                          every gradient checked
@@ -30,6 +31,7 @@ What most people need is here at the top:
 
 from tigra.architecture import build_network, count_parameters
 from tigra.datasets import DATASETS, load_dataset
+from tigra.deepscat import DeepScat, build_deepscat
 from tigra.errors import (
     ArchitectureError,
     DatasetError,
@@ -41,6 +43,7 @@ from tigra.errors import (
     TrainingError,
     UsageError,
 )
+from tigra.fitting import fit_deepscat
 from tigra.graph import Graph, GraphSignal, grid_graph
 from tigra.images import read_image
 from tigra.layers import Dense, DynamicPool, Layer, ReLU, SpectralConv, Standardise, Statistics
@@ -57,6 +60,7 @@ __all__ = [
     "ArchitectureError",
     "DATASETS",
     "DatasetError",
+    "DeepScat",
     "Dense",
     "DynamicPool",
     "Epoch",
@@ -82,9 +86,11 @@ __all__ = [
     "UsageError",
     "__version__",
     "accuracy",
+    "build_deepscat",
     "build_network",
     "count_parameters",
     "fit",
+    "fit_deepscat",
     "format_architecture",
     "grid_graph",
     "load",
