@@ -9,11 +9,14 @@ Read the modules in this order; each imports only those above it:
     file_digests, picture_files, folders        the user's own pictures
     datasets, contact_sheet            all of them by name, and to look at
     graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
+    plane_kernels                      compiled loops over pixels, for other networks to compare with
     layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
+    layers.planes, .conv               layers of those other networks
     loss, workers, network             from signal to class scores
-    notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
+    notation, plane_kinds, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
     optim, settings, training          learning
-    model_file, gradcheck              keeping it, checking it
+    model_file                         keeping it
+    check_cases, gradcheck             checking it
 
 What most people need is here at the top:
 
@@ -40,7 +43,19 @@ from tigra.errors import (
 )
 from tigra.graph import Graph, GraphSignal, grid_graph
 from tigra.images import read_image
-from tigra.layers import Dense, DynamicPool, Layer, ReLU, SpectralConv, Standardise, Statistics
+from tigra.layers import (
+    Conv,
+    Dense,
+    DynamicPool,
+    Flatten,
+    Layer,
+    MaxPool,
+    ReLU,
+    SpectralConv,
+    Standardise,
+    StandardisePixels,
+    Statistics,
+)
 from tigra.model_file import load, save
 from tigra.network import Network
 from tigra.notation import format_architecture, parse_architecture
@@ -52,17 +67,20 @@ from tigra.version import __version__
 
 __all__ = [
     "ArchitectureError",
+    "Conv",
     "DATASETS",
     "DatasetError",
     "Dense",
     "DynamicPool",
     "Epoch",
     "FitOptions",
+    "Flatten",
     "Graph",
     "GraphError",
     "GraphSignal",
     "ImageError",
     "Layer",
+    "MaxPool",
     "ModelFileError",
     "Network",
     "RECIPES",
@@ -72,6 +90,7 @@ __all__ = [
     "Split",
     "Splits",
     "Standardise",
+    "StandardisePixels",
     "Statistics",
     "TigraError",
     "Training",

@@ -2,7 +2,8 @@
 
 SC[K, M]: K spectral filters of degree M. DP[J]: dynamic pooling to J nodes. S[K_max]: statistics
 up to Chebyshev order K_max, standardised. FC[n]: n hidden units with ReLU. A last linear layer to
-the classes follows by itself. A further kind of layer is one more class with `@layer_kind`.
+the classes follows by itself. A further kind of layer is one more class with `@layer_kind`; those of
+the networks that TIGraNet is compared with stand in `tigra.plane_kinds`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tigra.graph import check_shape, grid_graph
 from tigra.layers import Dense, DynamicPool, ReLU, SpectralConv, Standardise, Statistics
 from tigra.network import Network
 from tigra.notation import LAYER_KINDS, Item, LayerKind, Site, format_architecture, layer_kind, parse_architecture
+from tigra.plane_kinds import BRIDGES
 
 LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
 LAST_GAIN = 0.1  # of the start values of the last layer
@@ -99,15 +101,9 @@ class DenseKind(LayerKind):
 
 
 def _walk(items: list[Item], site: Site, n_classes: int):
-    """Yield (kind, item) with `site` set to what arrives there; at the end it is what FC leaves."""
+    """Yield (kind, item) with `site` set to what arrives there; at the end it is what the last layer takes."""
     n_parameters = 0
-    for item in items:
-        kind = LAYER_KINDS[item.name]
-        if kind.takes != site.gives:
-            raise ArchitectureError(
-                f"{item} at position {item.position} takes {kind.takes}, but what stands before it gives"
-                f" {site.gives}; graph layers come first, then one S[K_max], then FC layers."
-            )
+    for kind, item in _with_unwritten(items, site):
         kind.check(item, site)
         n_parameters += kind.n_parameters(item.numbers, site)
         if n_parameters > LARGEST_NETWORK:
@@ -116,11 +112,27 @@ def _walk(items: list[Item], site: Site, n_classes: int):
                 " use smaller layers."
             )
         yield kind, item
-        site.gives, site.size = kind.gives, kind.size(item.numbers, site)
-    if site.gives != "features":
-        raise ArchitectureError("The architecture ends in maps; add a statistics layer such as S[10].")
+        after = kind.gives, kind.size(item.numbers, site), kind.shape(item.numbers, site)
+        site.gives, site.size, site.shape = after
     if n_parameters + (site.size + 1) * n_classes > LARGEST_NETWORK:
         raise ArchitectureError(f"The network would have more than {LARGEST_NETWORK:,} parameters.")
+
+
+def _with_unwritten(items: list[Item], site: Site):
+    """(kind, item) of the items and of what goes without saying between them; `site` moves on in the meantime."""
+    for item in [*items, None]:
+        takes = LAYER_KINDS[item.name].takes if item else "features"
+        if (site.gives, takes) in BRIDGES:
+            yield BRIDGES[site.gives, takes], Item("", (), 0)
+        if item is None and site.gives != takes:
+            raise ArchitectureError("The architecture ends in maps; add a statistics layer such as S[10].")
+        if site.gives != takes and not (site.gives == "image" and takes == "maps"):
+            raise ArchitectureError(
+                f"{item} at position {item.position} takes {takes}, but what stands before it gives"
+                f" {site.gives}; graph layers come first, then one S[K_max], then FC layers."
+            )
+        if item:
+            yield LAYER_KINDS[item.name], item
 
 
 def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str = "vector") -> int:
@@ -134,7 +146,7 @@ def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str
     height, width = check_shape(image_shape)
     if mixing not in ("vector", "full"):
         raise UsageError(f"mixing must be 'vector' or 'full', got {mixing!r}.")
-    site = Site(height * width, mixing=mixing)
+    site = Site((height, width), mixing=mixing)
     items = parse_architecture(architecture)
     total = sum(kind.n_parameters(item.numbers, site) for kind, item in _walk(items, site, n_classes))
     return total + (site.size + 1) * n_classes
@@ -177,11 +189,12 @@ def build_network(
     dtype : "float32", or "float64" for checks
     neighbours, diagonal_weight, boundary : the grid, see `grid_graph`
     active, mixing : which sets limit a filter, and how maps are mixed, see `SpectralConv`
-    init : start values of the FC layers, "default" or "paper", see `Dense.init`
+    init : start values of the FC layers, "default", "paper" or "he", see `Dense.init`
     smoothing : standard deviation in pixels of a Gaussian blur of the input
     margin : width in pixels of a frame of zeros around the image, so that what lies near its border is
         filtered like the rest (the paper's remedy for border artefacts, section 6.4)
-    standardise : bring the statistics to mean 0 and deviation 1 (set when training starts)
+    standardise : bring the statistics (of a network of planes, the pixels) to mean 0 and deviation 1, when training
+        starts
 
     >>> network = build_network("SC[2, 1]-DP[3]-S[1]-FC[4]", image_shape=(2, 2), n_classes=2)
     >>> network.n_parameters  # alpha 4, beta 1, FC (8+1) * 4, classes (4+1) * 2
@@ -194,7 +207,8 @@ def build_network(
     grid_shape = tuple(size + 2 * margin for size in image_shape)
     count_parameters(architecture, grid_shape, n_classes, mixing)  # complains before anything large is built
     graph = grid_graph(grid_shape, neighbours, diagonal_weight, boundary)
-    site = Site(graph.n_nodes, "maps", 1, mixing, active, init, standardise, dtype, graph, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, dtype, graph, rng)
     layers = []
     for kind, item in _walk(items, site, n_classes):
         layers += kind.build(item.numbers, site)

@@ -9,7 +9,7 @@ import numpy as np
 from tigra.errors import ShapeError, TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
 from tigra.image_store import LazyImages
-from tigra.layers import Layer, Standardise, Statistics
+from tigra.layers import Layer, Standardise, StandardisePixels, Statistics
 from tigra.loss import softmax
 from tigra.transforms import smooth
 from tigra.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
@@ -71,13 +71,16 @@ class Network:
         """How many numbers it learns."""
         return self.parameters.size
 
-    def replica(self, keeps_results: bool = True) -> Network:
+    def replica(self, keeps_results: bool = True, training: bool = False) -> Network:
         """The same network for another thread: shared parameters, own gradients and caches.
 
         keeps_results : False if what its layers return may be overwritten by the next call
+        training : whether its layers work as in training (`tigra.layers.base.Layer`)
         """
         twin = copy.copy(self)
         twin.layers = [layer.replica(keeps_results) for layer in self.layers]
+        for layer in twin.layers:
+            layer.is_training = training
         twin.gradients = _in_one_vector([layer.grads for layer in twin.layers], self.dtype)
         twin._idle = []
         return twin
@@ -113,10 +116,15 @@ class Network:
         framed = np.pad(self._checked_pixels(images, numbers), ((0, 0), (margin, margin), (margin, margin)))
         return smooth(framed, self.options["smoothing"]).reshape(len(images), -1).astype(self.dtype)
 
-    def signal(self, prepared: np.ndarray) -> GraphSignal:
-        """Rows (B, N) of `prepare` as one map (1, N, B), active on all nodes: y_0 of the paper."""
+    def signal(self, prepared: np.ndarray) -> GraphSignal | np.ndarray:
+        """Rows (B, N) of `prepare` as one map (1, N, B), active on all nodes: y_0 of the paper.
+
+        Networks of planes get the same numbers as one plane (1, H, W, B).
+        """
         values = aligned_empty((1, *prepared.T.shape), prepared.dtype)
         values[0] = prepared.T
+        if self.layers[0].takes == "planes":
+            return values.reshape(1, *self.graph.shape, -1)
         return GraphSignal(values, np.ones(values.shape, bool))
 
     def forward(self, signal, until: int | None = None):
@@ -186,10 +194,12 @@ class Network:
         return self._through(images, places[-1] + 1, threads)
 
     def calibrate(self, images, threads: int = 1) -> None:
-        """Set the constants of the `Standardise` layers from training images, in their order."""
+        """Set the constants of layers that standardise from training images, in their order."""
         for place, layer in enumerate(self.layers):
             if isinstance(layer, Standardise):
                 layer.calibrate(self._through(images, place, threads).T)
+            if isinstance(layer, StandardisePixels):
+                layer.calibrate(self._through(images, place, threads))
 
     def _through(self, images, until: int, threads: int) -> np.ndarray:
         """Rows of outputs of layer number `until` - 1 for all images, by micro-batches."""
@@ -216,7 +226,7 @@ class Network:
             self._idle.append(replica)
             return columns
 
-        return np.concatenate(list(workers.map(run, micro_batches(len(prepared), self.micro_batch))), axis=1)
+        return np.concatenate(list(workers.map(run, micro_batches(len(prepared), self.micro_batch))), axis=-1)
 
 
 class PreparedImages:

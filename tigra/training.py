@@ -14,7 +14,7 @@ from dataclasses import asdict
 import numpy as np
 
 from tigra.errors import ShapeError, TrainingError
-from tigra.layers import Standardise
+from tigra.layers import Standardise, StandardisePixels
 from tigra.loss import image_losses, negative_log_likelihood
 from tigra.network import Network, PreparedImages
 from tigra.optim import Adam, learning_rate
@@ -72,7 +72,8 @@ class Training:
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # where to go on, once `run` has ended
         self._space = Workspace()
-        if any(isinstance(layer, Standardise) and not layer.is_calibrated for layer in network.layers):
+        standardising = (layer for layer in network.layers if isinstance(layer, (Standardise, StandardisePixels)))
+        if any(not layer.is_calibrated for layer in standardising):
             network.calibrate(_some(self.train[0].images, options.seed), threads)
 
     @property

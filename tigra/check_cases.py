@@ -1,0 +1,112 @@
+"""What gradients are checked on: small layers with inputs away from their kinks, and small networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tigra.graph import GraphSignal, grid_graph
+from tigra.layers import (
+    Conv,
+    Dense,
+    DynamicPool,
+    Flatten,
+    Layer,
+    MaxPool,
+    ReLU,
+    SpectralConv,
+    Standardise,
+    StandardisePixels,
+    Statistics,
+)
+from tigra.polynomials import chebyshev
+
+MARGIN = 1e-3  # how far inputs stay from kinks: thousand times the step of the differences
+GRID, BATCH = (4, 4), 2
+
+NETWORK_CASES = {  # architecture, and the shape of its images
+    "Network": ("SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5)),
+    "ConvNet": ("C[2]-P[2]-C[2]-FC[4]", (9, 8)),
+}
+
+
+def _signal(rng, n_maps, n_sets) -> GraphSignal:
+    """Random maps on a 4x4 grid, with about two thirds of the nodes active."""
+    n_nodes = GRID[0] * GRID[1]
+    active = rng.uniform(size=(n_sets, n_nodes, BATCH)) < 0.7
+    return GraphSignal(rng.standard_normal((n_maps, n_nodes, BATCH)) * active, active)
+
+
+def _spectral_conv(active, mixing, n_sets):
+    def make(rng):
+        alpha = rng.standard_normal((3, 4))
+        beta = rng.standard_normal(2 if mixing == "vector" else (3, 2))
+        return SpectralConv(grid_graph(GRID), alpha, beta, active), _signal(rng, 2, n_sets)
+
+    return make
+
+
+def _dynamic_pool(rng):
+    values, active = _signal(rng, 3, 1)
+    return DynamicPool(n_active=5), GraphSignal(_spaced(values, rng), active)
+
+
+def _spaced(values, rng) -> np.ndarray:
+    """Values of the same shape, in random order, all more than MARGIN apart."""
+    return (rng.permutation(values.size).reshape(values.shape) - values.size / 2) * (10 * MARGIN)
+
+
+def _statistics(boundary):
+    def make(rng):
+        graph = grid_graph((4, 4), boundary=boundary)
+        while True:  # redraw until no abs(t) lies in (0, MARGIN), where the kink of abs would be met
+            signal = _signal(rng, 2, 2)
+            t = np.abs([t.copy() for t in chebyshev(graph, signal.values, 4)])
+            if not np.any((t > 0) & (t < MARGIN)):
+                return Statistics(graph, max_order=4), signal
+
+    return make
+
+
+def _standardise(rng):
+    return Standardise(rng.standard_normal(5), rng.uniform(0.5, 2, 5)), rng.standard_normal((5, BATCH))
+
+
+def _dense(rng):
+    return Dense(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal((4, BATCH))
+
+
+def _relu(rng):
+    return ReLU(), _spaced(np.empty((5, BATCH)), rng) + 5 * MARGIN
+
+
+def _planes(rng, n_maps=2, shape=(5, 4)) -> np.ndarray:
+    return rng.standard_normal((n_maps, *shape, BATCH))
+
+
+def _conv(rng):
+    return Conv(rng.standard_normal((3, 2, 3, 3)), rng.standard_normal(3)), _planes(rng)
+
+
+def _max_pool(rng):
+    return MaxPool(2), _spaced(_planes(rng, shape=(5, 7)), rng)
+
+
+LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = {
+    "SpectralConv": _spectral_conv("map", "vector", 2),
+    "SpectralConv, first layer": _spectral_conv("map", "vector", 1),
+    "SpectralConv, union": _spectral_conv("union", "vector", 2),
+    "SpectralConv, full mixing": _spectral_conv("map", "full", 2),
+    "SpectralConv, full mixing, union": _spectral_conv("union", "full", 2),
+    "DynamicPool": _dynamic_pool,
+    "Statistics": _statistics("padded"),
+    "Statistics, free boundary": _statistics("free"),
+    "Standardise": _standardise,
+    "Dense": _dense,
+    "ReLU": _relu,
+    "StandardisePixels": lambda rng: (StandardisePixels(np.array([0.3]), np.array([0.7])), _planes(rng)),
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "Flatten": lambda rng: (Flatten(), _planes(rng)),
+}
