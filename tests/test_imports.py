@@ -13,7 +13,7 @@ READING_ORDER = """
     splits protocols file_digests picture_files folders datasets contact_sheet
     graph grid_kernels polynomials workspace fused plane_kernels
     layers.base layers.spectral_conv layers.dynamic_pool layers.statistics layers.dense
-    layers.planes layers.conv layers
+    layers.planes layers.conv layers.spatial_transformer layers
     loss workers network notation plane_kinds architecture recipes optim settings training model_file
     check_cases gradcheck
 """.split()

@@ -104,3 +104,68 @@ def test_mean_pool_is_the_mean_and_its_gradient_is_spread(form, dtype, rtol, sha
         np.testing.assert_allclose(out[c, i, j], x[window].mean(axis=(0, 1)), rtol=10 * rtol, atol=rtol)
         expected_grad[window] = grad[c, i, j] / size**2
     np.testing.assert_allclose(grad_x, expected_grad, rtol=rtol, atol=rtol)
+
+
+def plain_sample(plane, x, y, clamped):
+    """One value at column x and row y by the definition: the sum over all pixels of max(0, 1 - distance)."""
+    height, width = plane.shape
+    if clamped:
+        x, y = np.clip(x, 0, width - 1), np.clip(y, 0, height - 1)
+    across, down = np.maximum(0, 1 - abs(np.arange(width) - x)), np.maximum(0, 1 - abs(np.arange(height) - y))
+    return down @ plane @ across
+
+
+def sampled(form, planes, places, clamped, dtype):
+    """(out, corners, weights, slopes) of planes (C, H, W, B) at places (2, T, B)."""
+    n_maps, height, width, n_batch = planes.shape
+    n_places = places.shape[1]
+    corners = np.full((n_places, 4, n_batch), -1, np.int32)
+    weights, slopes = blank(n_places, 4, n_batch, dtype=dtype), blank(2, n_places, 4, n_batch, dtype=dtype)
+    form_of(plane_kernels.bilinear, form)(places, height, width, clamped, corners, weights, slopes)
+    out = blank(n_maps, n_places, n_batch, dtype=dtype)
+    form_of(plane_kernels.gather, form)(planes.reshape(n_maps, -1, n_batch), corners, weights, out)
+    return out, corners, weights, slopes
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("clamped", [False, True])
+def test_places_between_pixels_are_interpolated(form, dtype, rtol, clamped, rng):
+    planes = rng.standard_normal((2, 4, 5, 3)).astype(dtype)
+    places = rng.uniform(-3, 8, (2, 20, 3)).astype(dtype)
+    places[:, :3] = [[[0], [4], [2]], [[0], [3], [1]]]  # on pixels, at corners
+    places[:, 3] = 1e30
+    out = sampled(form, planes, places, clamped, dtype)[0]
+    for c, t, b in np.ndindex(out.shape):
+        x, y = places[:, t, b].astype(float)
+        assert out[c, t, b] == pytest.approx(plain_sample(planes[c, ..., b], x, y, clamped), rel=rtol, abs=30 * rtol)
+
+
+@BOTH
+@pytest.mark.parametrize("clamped", [False, True])
+def test_gradients_of_interpolation_are_slopes_and_the_adjoint(form, clamped, rng):
+    planes, places = rng.standard_normal((2, 4, 5, 3)), rng.uniform(-2, 6, (2, 20, 3))
+    out, corners, weights, slopes = sampled(form, planes, places, clamped, float)
+    grad, grad_x, grad_places = (
+        rng.standard_normal(out.shape),
+        blank(2, 20, 3, dtype=float),
+        blank(2, 20, 3, dtype=float),
+    )
+    flat = planes.reshape(2, -1, 3)
+    form_of(plane_kernels.gather_gradient, form)(flat, corners, weights, slopes, grad, grad_x, grad_places)
+    assert np.sum(grad_x * flat) == pytest.approx(np.sum(grad * out), rel=1e-12)  # <A^T g, x> = <g, A x>
+    step = 1e-6
+    for axis in range(2):
+        moved = [places.copy(), places.copy()]
+        moved[0][axis] += step
+        moved[1][axis] -= step
+        above, below = (sampled(form, planes, place, clamped, float)[0] for place in moved)
+        slope = (grad * (above - below) / (2 * step)).sum(axis=0)
+        np.testing.assert_allclose(grad_places[axis], slope, atol=1e-8)
+
+
+@BOTH
+def test_places_that_are_no_numbers_give_values_that_are_none(form, rng):
+    places = np.full((2, 1, 1), np.nan)
+    for clamped in (False, True):
+        assert np.isnan(sampled(form, rng.uniform(size=(1, 3, 3, 1)), places, clamped, float)[0]).all()

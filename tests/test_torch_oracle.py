@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.torch_oracle import NETWORKS, stored_numbers, tigra_answers, torch_answers, wave
-from tigra.layers import Conv, MaxPool
+from tests.torch_oracle import NETWORKS, _spatial_transformer, stored_numbers, tigra_answers, torch_answers, wave
+from tigra.layers import Conv, MaxPool, SpatialTransformer
 
 TOLERANCE = {"loss": 1e-10, "scores": 1e-10, "gradient": 1e-10, "parameters": 1e-8}
 
@@ -71,3 +71,14 @@ def test_max_pooling_agrees_with_torch_also_where_values_are_equal(size, shape):
     x = np.round(wave(2, *shape, 3, phase=0.1), 1)  # many values are equal
     agree(MaxPool(size), x, lambda x: torch.nn.functional.max_pool2d(x, size))
     agree(MaxPool(size), np.zeros_like(x), lambda x: torch.nn.functional.max_pool2d(x, size))
+
+
+@pytest.mark.parametrize("outside", ["zeros", "border"])
+@pytest.mark.parametrize("shape", [(2, 6, 6), (1, 7, 4), (3, 2, 5)])
+def test_sampling_agrees_with_torch(outside, shape):
+    """Values, and gradients to the image and to theta through the localisation net; a third lies outside."""
+    n_pooled = shape[0] * (shape[1] // 2) * (shape[2] // 2)
+    theta_bias = np.array([1.1, 0.5, 0.2, -0.6, 1.2, 0.3])
+    arrays = wave(4, n_pooled), wave(4, phase=0.5), wave(6, 4, phase=0.7, scale=0.2), theta_bias
+    layer = SpatialTransformer(shape, *arrays, outside)
+    agree(layer, wave(*shape, 3, phase=0.1), lambda x, *leaves: _spatial_transformer(layer, x, *leaves), *arrays)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from tigra import Training, build_network
+from tigra.layers import SpatialTransformer
 from tigra.loss import negative_log_likelihood
 from tigra.settings import FitOptions
 
@@ -18,6 +19,7 @@ NUMBERS = Path(__file__).with_name("torch_numbers.json")
 N_STEPS, RATE, N_IMAGES = 5, 0.01, 40  # more images than a micro-batch has
 NETWORKS = {
     "ConvNet": ("C[2]-P[2]-C[3]-FC[4]", (10, 9)),
+    "STN": ("C[2]-ST[6]-C[3]-FC[4]", (10, 9)),
 }
 
 
@@ -35,6 +37,10 @@ def make_network(name):
     architecture, shape = NETWORKS[name]
     network = build_network(architecture, shape, 3, dtype="float64", init="he")
     network.parameters[:] = wave(network.parameters.size, phase=0.3, scale=0.5)
+    for layer in network.layers:
+        if isinstance(layer, SpatialTransformer):  # near the identity, or all is read outside of the planes
+            layer.params["theta_weight"] *= 0.05
+            layer.params["theta_bias"][:] = [0.8, 0.3, 0.1, -0.2, 0.9, 0.05]
     network.calibrate(images_and_labels(name)[0])
     return network
 
@@ -97,10 +103,30 @@ def _max_pool(layer, x):
     return max_pool2d(x, layer.size)
 
 
+def _spatial_transformer(layer, x, *localisation):
+    return grid_sampled(x, _theta(x, *localisation), layer.size, layer.outside)
+
+
+def _theta(x, hidden_weight, hidden_bias, theta_weight, theta_bias):
+    from torch.nn.functional import avg_pool2d
+
+    hidden = (avg_pool2d(x, 2).flatten(1) @ hidden_weight.T + hidden_bias).relu()
+    return (hidden @ theta_weight.T + theta_bias).reshape(-1, 2, 3)
+
+
+def grid_sampled(x, theta, size, outside):
+    """x (B, C, H, W) read at affine places theta (B, 2, 3), size (rows, columns) of them."""
+    from torch.nn.functional import affine_grid, grid_sample
+
+    grid = affine_grid(theta, (*x.shape[:2], *size), align_corners=True)
+    return grid_sample(x, grid, mode="bilinear", padding_mode=outside, align_corners=True)
+
+
 STEPS = {
     "StandardisePixels": _standardise,
     "Conv": _conv,
     "MaxPool": _max_pool,
+    "SpatialTransformer": _spatial_transformer,
     "ReLU": lambda layer, x: x.relu(),
     "Flatten": lambda layer, x: x.flatten(1),
     "Dense": lambda layer, x, weight, bias: x @ weight.T + bias,

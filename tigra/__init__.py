@@ -11,7 +11,7 @@ Read the modules in this order; each imports only those above it:
     graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
     plane_kernels                      compiled loops over pixels, for other networks to compare with
     layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
-    layers.planes, .conv               layers of those other networks
+    layers.planes, .conv, .spatial_transformer      layers of those other networks
     loss, workers, network             from signal to class scores
     notation, plane_kinds, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
     optim, settings, training          learning
@@ -51,6 +51,7 @@ from tigra.layers import (
     Layer,
     MaxPool,
     ReLU,
+    SpatialTransformer,
     SpectralConv,
     Standardise,
     StandardisePixels,
@@ -86,6 +87,7 @@ __all__ = [
     "RECIPES",
     "ReLU",
     "ShapeError",
+    "SpatialTransformer",
     "SpectralConv",
     "Split",
     "Splits",

@@ -15,6 +15,7 @@ import numpy as np
 from tigra.errors import ArchitectureError, UsageError
 from tigra.graph import check_shape, grid_graph
 from tigra.layers import Dense, DynamicPool, ReLU, SpectralConv, Standardise, Statistics
+from tigra.layers.spatial_transformer import OUTSIDE
 from tigra.network import Network
 from tigra.notation import LAYER_KINDS, Item, LayerKind, Site, format_architecture, layer_kind, parse_architecture
 from tigra.plane_kinds import BRIDGES
@@ -181,6 +182,7 @@ def build_network(
     smoothing: float = 0.0,
     margin: int = 0,
     standardise: bool = True,
+    outside: str = "zeros",
 ) -> Network:
     """A network with start values drawn from `seed`.
 
@@ -195,6 +197,7 @@ def build_network(
         filtered like the rest (the paper's remedy for border artefacts, section 6.4)
     standardise : bring the statistics (of a network of planes, the pixels) to mean 0 and deviation 1, when training
         starts
+    outside : what spatial transformers read outside of their planes, "zeros" or "border"
 
     >>> network = build_network("SC[2, 1]-DP[3]-S[1]-FC[4]", image_shape=(2, 2), n_classes=2)
     >>> network.n_parameters  # alpha 4, beta 1, FC (8+1) * 4, classes (4+1) * 2
@@ -208,7 +211,7 @@ def build_network(
     count_parameters(architecture, grid_shape, n_classes, mixing)  # complains before anything large is built
     graph = grid_graph(grid_shape, neighbours, diagonal_weight, boundary)
     rng = np.random.default_rng(seed)
-    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, dtype, graph, rng)
+    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, outside, dtype, graph, rng)
     layers = []
     for kind, item in _walk(items, site, n_classes):
         layers += kind.build(item.numbers, site)
@@ -238,6 +241,8 @@ def _check_options(options: dict) -> None:
         raise UsageError(f"dtype must be 'float32' or 'float64', got {options['dtype']!r}.")
     if not isinstance(options["standardise"], (bool, np.bool_)):
         raise UsageError(f"standardise must be True or False, got {options['standardise']!r}.")
+    if options["outside"] not in OUTSIDE:
+        raise UsageError(f"outside must be one of {', '.join(OUTSIDE)}, got {options['outside']!r}.")
     if not isinstance(options["smoothing"], Real):
         raise UsageError(f"smoothing must be a number of pixels, got {options['smoothing']!r}.")
     largest = max(options["image_shape"])

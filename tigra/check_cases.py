@@ -15,6 +15,7 @@ from tigra.layers import (
     Layer,
     MaxPool,
     ReLU,
+    SpatialTransformer,
     SpectralConv,
     Standardise,
     StandardisePixels,
@@ -28,6 +29,7 @@ GRID, BATCH = (4, 4), 2
 NETWORK_CASES = {  # architecture, and the shape of its images
     "Network": ("SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5)),
     "ConvNet": ("C[2]-P[2]-C[2]-FC[4]", (9, 8)),
+    "STN": ("C[2]-ST[6]-C[2]-FC[4]", (9, 8)),
 }
 
 
@@ -93,6 +95,23 @@ def _max_pool(rng):
     return MaxPool(2), _spaced(_planes(rng, shape=(5, 7)), rng)
 
 
+def _spatial_transformer(outside):
+    def make(rng):
+        shape, n_hidden = (2, 6, 5), 3
+        weights = rng.standard_normal((n_hidden, 2 * 3 * 2)), rng.standard_normal(n_hidden)
+        to_theta = 0.1 * rng.standard_normal((6, n_hidden)), np.array([0.9, 0.4, 0.1, -0.4, 0.9, 0.2])
+        layer = SpatialTransformer(shape, *weights, *to_theta, outside)
+        while True:  # redraw until no place is near a pixel's row or column, and no hidden unit near 0
+            x = _planes(rng, 2, shape[1:])
+            _, hidden, theta = layer._localise(x)
+            places = layer._places(theta)
+            off = np.abs(places - np.round(places)).min() > MARGIN and (hidden > 0).any(axis=1).all()
+            if off and not np.any((hidden > 0) & (hidden < 10 * MARGIN)):
+                return layer, x
+
+    return make
+
+
 LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = {
     "SpectralConv": _spectral_conv("map", "vector", 2),
     "SpectralConv, first layer": _spectral_conv("map", "vector", 1),
@@ -108,5 +127,7 @@ LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = 
     "StandardisePixels": lambda rng: (StandardisePixels(np.array([0.3]), np.array([0.7])), _planes(rng)),
     "Conv": _conv,
     "MaxPool": _max_pool,
+    "SpatialTransformer": _spatial_transformer("zeros"),
+    "SpatialTransformer, border": _spatial_transformer("border"),
     "Flatten": lambda rng: (Flatten(), _planes(rng)),
 }

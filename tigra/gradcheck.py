@@ -15,7 +15,7 @@ from tigra.architecture import build_network
 from tigra.check_cases import BATCH, LAYER_CASES, MARGIN, NETWORK_CASES
 from tigra.errors import UsageError
 from tigra.graph import GraphSignal
-from tigra.layers import DynamicPool, MaxPool, ReLU, Statistics
+from tigra.layers import DynamicPool, MaxPool, ReLU, SpatialTransformer, Statistics
 from tigra.loss import negative_log_likelihood
 from tigra.polynomials import chebyshev
 
@@ -113,8 +113,9 @@ def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
     rng = np.random.default_rng(seed)
     architecture, shape = NETWORK_CASES[case]
     network = build_network(architecture, shape, 3, seed=seed, dtype="float64").replica(training=True)
-    labels = np.array([0, 2])
+    labels, start = np.array([0, 2]), network.parameters.copy()
     while True:
+        network.parameters[:] = start + 0.1 * rng.standard_normal(start.size)  # a theta of the identity is on a kink
         images = rng.uniform(size=(BATCH, *shape))
         network.calibrate(rng.uniform(size=(20, *shape)))
         signal = network.signal(network.prepare(images))
@@ -163,6 +164,9 @@ def _pattern(network, signal) -> bytes:
             pattern.append(signal > 0)
         if isinstance(layer, MaxPool):
             pattern.append(layer._cache[1].copy())
+        if isinstance(layer, SpatialTransformer):
+            _, _, hidden, corners, weights, _ = layer._cache
+            pattern += [hidden > 0, corners.copy(), weights != 0]
     return b"".join(array.tobytes() for array in pattern)
 
 

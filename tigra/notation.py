@@ -45,6 +45,7 @@ class Site:
     active: str = "map"
     init: str = "default"
     standardise: bool = True
+    outside: str = "zeros"
     dtype: str = "float32"
     graph: Graph | None = None
     rng: np.random.Generator | None = None

@@ -1,16 +1,18 @@
 """Kinds of layers of the networks that TIGraNet is compared with, for architecture texts.
 
 ConvNet: C[n], n filters of 3x3 pixels and a ReLU; P[n], max-pooling over n x n pixels. Before the first layer pixels
-are standardised, and before the first FC layer planes become features.
+are standardised, and before the first FC layer planes become features. STN: ST[6], a spatial transformer with an
+affine map of 6 numbers, which halves the planes as P[2] does.
 """
 
 from __future__ import annotations
 
 from tigra.errors import ArchitectureError
-from tigra.layers import Conv, Flatten, MaxPool, ReLU, StandardisePixels
+from tigra.layers import Conv, Flatten, MaxPool, ReLU, SpatialTransformer, StandardisePixels
 from tigra.notation import Item, LayerKind, Site, layer_kind
 
 FILTER_SIZE = 3  # pixels, of C[n]; the paper's filters for the networks it compares with
+HIDDEN = 10, 32  # units in the localisation net of ST[6]: below ten maps, and from ten maps on
 
 
 def smaller_than(item: Item, site: Site, size: int) -> None:
@@ -84,6 +86,34 @@ class MaxPoolKind(LayerKind):
 
     def build(self, numbers, site):
         return [MaxPool(*numbers)]
+
+
+@layer_kind("ST")
+class SpatialTransformerKind(LayerKind):
+    """ST[6]"""
+
+    arguments, smallest = ("parameters",), (6,)
+    takes = gives = "planes"
+
+    def check(self, item, site):
+        if item.numbers != (6,):
+            raise ArchitectureError(f"{item} at position {item.position}: an affine map has 6 parameters, write ST[6].")
+        smaller_than(item, site, 2)
+
+    def shape(self, numbers, site):
+        return tuple(size // 2 for size in site.shape)
+
+    def hidden(self, site):
+        """How many hidden units the localisation net has."""
+        return HIDDEN[site.size >= 10]
+
+    def n_parameters(self, numbers, site):
+        height, width = self.shape(numbers, site)
+        return (site.size * height * width + 1) * self.hidden(site) + (self.hidden(site) + 1) * 6
+
+    def build(self, numbers, site):
+        shape = (site.size, *site.shape)
+        return [SpatialTransformer.init(shape, self.hidden(site), site.rng, site.dtype, site.outside)]
 
 
 BRIDGES = {("image", "planes"): PixelsKind(), ("planes", "features"): FlattenKind()}

@@ -5,8 +5,9 @@ from tigra.layers.conv import Conv, MaxPool
 from tigra.layers.dense import Dense, ReLU
 from tigra.layers.dynamic_pool import DynamicPool
 from tigra.layers.planes import Flatten, StandardisePixels
+from tigra.layers.spatial_transformer import SpatialTransformer
 from tigra.layers.spectral_conv import SpectralConv
 from tigra.layers.statistics import Standardise, Statistics
 
 __all__ = ["Layer", "SpectralConv", "DynamicPool", "Statistics", "Standardise", "Dense", "ReLU"]
-__all__ += ["StandardisePixels", "Conv", "MaxPool", "Flatten"]
+__all__ += ["StandardisePixels", "Conv", "MaxPool", "Flatten", "SpatialTransformer"]
