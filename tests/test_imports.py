@@ -11,10 +11,10 @@ PACKAGE = Path(tigra.__file__).parent
 READING_ORDER = """
     version errors kernels transforms images image_store archives sources download
     splits protocols file_digests picture_files folders datasets contact_sheet
-    graph grid_kernels polynomials workspace fused plane_kernels
+    graph grid_kernels polynomials workspace fused plane_kernels harmonic_kernels
     layers.base layers.spectral_conv layers.dynamic_pool layers.statistics layers.dense
-    layers.planes layers.conv layers.spatial_transformer layers
-    loss workers network notation plane_kinds architecture recipes optim settings training model_file
+    layers.planes layers.conv layers.spatial_transformer layers.harmonic_conv layers.modulus layers
+    loss workers network passes notation plane_kinds architecture recipes methods optim settings training model_file
     check_cases gradcheck
 """.split()
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from tigra import Training, build_network
 from tigra.layers import SpatialTransformer
+from tigra.layers.harmonic_conv import ring_basis
+from tigra.layers.modulus import EPSILON, FLOOR, HEAD_FLOOR
 from tigra.loss import negative_log_likelihood
 from tigra.settings import FitOptions
 
@@ -20,6 +22,7 @@ N_STEPS, RATE, N_IMAGES = 5, 0.01, 40  # more images than a micro-batch has
 NETWORKS = {
     "ConvNet": ("C[2]-P[2]-C[3]-FC[4]", (10, 9)),
     "STN": ("C[2]-ST[6]-C[3]-FC[4]", (10, 9)),
+    "HarmNet": ("HRC[1, 2]-HCN[2]-HRC[2, 2]-HRC[2, 3]-HCN[3]-HRC[3, 2]", (6, 6)),
 }
 
 
@@ -38,6 +41,8 @@ def make_network(name):
     network = build_network(architecture, shape, 3, dtype="float64", init="he")
     network.parameters[:] = wave(network.parameters.size, phase=0.3, scale=0.5)
     for layer in network.layers:
+        if "gamma" in layer.params:
+            layer.params["gamma"] += 1
         if isinstance(layer, SpatialTransformer):  # near the identity, or all is read outside of the planes
             layer.params["theta_weight"] *= 0.05
             layer.params["theta_bias"][:] = [0.8, 0.3, 0.1, -0.2, 0.9, 0.05]
@@ -56,13 +61,15 @@ def tigra_answers(name, threads=1):
     training = Training(network, SimpleNamespace(train=(images, labels), valid=(images, labels)), options, threads)
     for _ in training.run():
         pass
-    return {"loss": loss, "scores": scores, "gradient": replica.gradients, "parameters": training.current}
+    after = training.current[: network.n_parameters]
+    return {"loss": loss, "scores": scores, "gradient": replica.gradients, "parameters": after}
 
 
 def torch_answers(name):
-    """The same by PyTorch."""
+    """The same by PyTorch, on one thread: the arrays are small."""
     import torch
 
+    torch.set_num_threads(1)
     network, (images, labels) = make_network(name), images_and_labels(name)
     leaves = [torch.tensor(array, requires_grad=True) for layer in network.layers for array in layer.params.values()]
     optimizer = torch.optim.Adam(leaves, lr=RATE)
@@ -122,11 +129,64 @@ def grid_sampled(x, theta, size, outside):
     return grid_sample(x, grid, mode="bilinear", padding_mode=outside, align_corners=True)
 
 
+def _harmonic_conv(layer, x, radial, phase=None):
+    """x (B, C, H, W) real, or (B, 2 orders, C, H, W) complex; four real convolutions for each complex one."""
+    import torch
+    from torch.nn.functional import conv2d
+
+    x = x[:, None].to(torch.complex128) if layer.real else x
+    filters = {}
+    for m in (0, 1):
+        rings = torch.tensor(ring_basis(m)).to(torch.complex128)
+        turn = 1 if phase is None else torch.exp(-1j * phase[m])
+        weight = torch.einsum("aij,aco->ocij", rings, layer.unit * radial[m].to(torch.complex128))
+        filters[m] = weight * (1 if phase is None else turn.T[:, :, None, None])
+    filters[-1] = filters[1].conj()
+
+    def correlate(z, w):
+        real = conv2d(z.real, w.real, padding=2) - conv2d(z.imag, w.imag, padding=2)
+        return torch.complex(real, conv2d(z.real, w.imag, padding=2) + conv2d(z.imag, w.real, padding=2))
+
+    orders = [sum(correlate(x[:, n], filters[o - n]) for n in range(x.shape[1])) for o in (0, 1)]
+    return torch.stack(orders, dim=1)
+
+
+def _modulus(z, floor):
+    return z.abs().square().clamp(min=floor).sqrt()
+
+
+def _modulus_relu(layer, z, bias):
+    r = _modulus(z, FLOOR)
+    return (r + bias[:, :, None, None]).relu() / r * z
+
+
+def _modulus_norm(layer, z, gamma, beta):
+    """torch's own batch normalisation, of the moduli of both orders as channels."""
+    from torch.nn.functional import batch_norm
+
+    r = _modulus(z, FLOOR)
+    a = batch_norm(r.flatten(1, 2), None, None, gamma.flatten(), beta.flatten(), training=True, eps=EPSILON)
+    return a.reshape(r.shape).relu() / r * z
+
+
+def _mean_pool(layer, z):
+    import torch
+    from torch.nn.functional import avg_pool2d
+
+    parts = [avg_pool2d(part.flatten(0, 1), layer.size) for part in (z.real, z.imag)]
+    return torch.complex(*parts).reshape(*z.shape[:2], *parts[0].shape[1:])
+
+
 STEPS = {
     "StandardisePixels": _standardise,
     "Conv": _conv,
     "MaxPool": _max_pool,
     "SpatialTransformer": _spatial_transformer,
+    "HarmonicConv": _harmonic_conv,
+    "ModulusReLU": _modulus_relu,
+    "ModulusNorm": _modulus_norm,
+    "MeanPool": _mean_pool,
+    "InvariantHead": lambda layer, z, bias: _modulus(z, HEAD_FLOOR).sum(1).mean((2, 3)) + bias,
     "ReLU": lambda layer, x: x.relu(),
     "Flatten": lambda layer, x: x.flatten(1),
     "Dense": lambda layer, x, weight, bias: x @ weight.T + bias,

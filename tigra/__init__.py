@@ -9,11 +9,11 @@ Read the modules in this order; each imports only those above it:
     file_digests, picture_files, folders        the user's own pictures
     datasets, contact_sheet            all of them by name, and to look at
     graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
-    plane_kernels                      compiled loops over pixels, for other networks to compare with
+    plane_kernels, harmonic_kernels    compiled loops over pixels, for other networks to compare with
     layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
-    layers.planes, .conv, .spatial_transformer      layers of those other networks
-    loss, workers, network             from signal to class scores
-    notation, plane_kinds, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
+    layers.planes, .conv, .spatial_transformer, .harmonic_conv, .modulus      layers of those other networks
+    loss, workers, network, passes     from signal to class scores
+    notation, plane_kinds, architecture, recipes, methods      "SC[3, 3]-DP[300]-..." becomes a network
     optim, settings, training          learning
     model_file                         keeping it
     check_cases, gradcheck             checking it
@@ -48,8 +48,13 @@ from tigra.layers import (
     Dense,
     DynamicPool,
     Flatten,
+    HarmonicConv,
+    InvariantHead,
     Layer,
     MaxPool,
+    MeanPool,
+    ModulusNorm,
+    ModulusReLU,
     ReLU,
     SpatialTransformer,
     SpectralConv,
@@ -79,10 +84,15 @@ __all__ = [
     "Graph",
     "GraphError",
     "GraphSignal",
+    "HarmonicConv",
     "ImageError",
+    "InvariantHead",
     "Layer",
     "MaxPool",
+    "MeanPool",
     "ModelFileError",
+    "ModulusNorm",
+    "ModulusReLU",
     "Network",
     "RECIPES",
     "ReLU",

@@ -17,8 +17,16 @@ from tigra.graph import check_shape, grid_graph
 from tigra.layers import Dense, DynamicPool, ReLU, SpectralConv, Standardise, Statistics
 from tigra.layers.spatial_transformer import OUTSIDE
 from tigra.network import Network
-from tigra.notation import LAYER_KINDS, Item, LayerKind, Site, format_architecture, layer_kind, parse_architecture
-from tigra.plane_kinds import BRIDGES
+from tigra.notation import (
+    LAYER_KINDS,
+    Item,
+    LayerKind,
+    Site,
+    format_architecture,
+    layer_kind,
+    parse_architecture,
+)
+from tigra.plane_kinds import BRIDGES, HarmonicHeadKind, with_harmonic_blocks
 
 LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
 LAST_GAIN = 0.1  # of the start values of the last layer
@@ -101,10 +109,25 @@ class DenseKind(LayerKind):
         return [Dense.init(site.size, *numbers, site.rng, site.dtype, site.init), ReLU()]
 
 
+class LastKind(LayerKind):
+    """Not written: the linear layer to as many scores as its number says."""
+
+    gives = "scores"
+
+    def n_parameters(self, numbers, site):
+        return (site.size + 1) * numbers[0]
+
+    def build(self, numbers, site):
+        return [Dense.init(site.size, *numbers, site.rng, site.dtype, site.init, gain=LAST_GAIN)]
+
+
+LAST = {"features": LastKind(), "harmonics": HarmonicHeadKind()}
+
+
 def _walk(items: list[Item], site: Site, n_classes: int):
-    """Yield (kind, item) with `site` set to what arrives there; at the end it is what the last layer takes."""
+    """Yield (kind, item) of all layers, also of those that are not written, with `site` set to what arrives there."""
     n_parameters = 0
-    for kind, item in _with_unwritten(items, site):
+    for kind, item in _with_unwritten(items, site, n_classes):
         kind.check(item, site)
         n_parameters += kind.n_parameters(item.numbers, site)
         if n_parameters > LARGEST_NETWORK:
@@ -115,25 +138,26 @@ def _walk(items: list[Item], site: Site, n_classes: int):
         yield kind, item
         after = kind.gives, kind.size(item.numbers, site), kind.shape(item.numbers, site)
         site.gives, site.size, site.shape = after
-    if n_parameters + (site.size + 1) * n_classes > LARGEST_NETWORK:
-        raise ArchitectureError(f"The network would have more than {LARGEST_NETWORK:,} parameters.")
 
 
-def _with_unwritten(items: list[Item], site: Site):
-    """(kind, item) of the items and of what goes without saying between them; `site` moves on in the meantime."""
-    for item in [*items, None]:
-        takes = LAYER_KINDS[item.name].takes if item else "features"
-        if (site.gives, takes) in BRIDGES:
-            yield BRIDGES[site.gives, takes], Item("", (), 0)
-        if item is None and site.gives != takes:
-            raise ArchitectureError("The architecture ends in maps; add a statistics layer such as S[10].")
-        if site.gives != takes and not (site.gives == "image" and takes == "maps"):
+def _with_unwritten(items: list[Item], site: Site, n_classes: int):
+    """(kind, item) of the items and of what goes without saying; `site` moves on in the meantime."""
+    for item in with_harmonic_blocks(items):
+        kind = LAYER_KINDS[item.name]
+        if (site.gives, kind.takes) in BRIDGES:
+            yield BRIDGES[site.gives, kind.takes], item
+        if site.gives not in (kind.takes, *kind.also) and (site.gives, kind.takes) != ("image", "maps"):
             raise ArchitectureError(
-                f"{item} at position {item.position} takes {takes}, but what stands before it gives"
+                f"{item} at position {item.position} takes {kind.takes}, but what stands before it gives"
                 f" {site.gives}; graph layers come first, then one S[K_max], then FC layers."
             )
-        if item:
-            yield LAYER_KINDS[item.name], item
+        yield kind, item
+    last = Item("The last layer", (n_classes,), len(format_architecture(items)))
+    if (site.gives, "features") in BRIDGES:
+        yield BRIDGES[site.gives, "features"], last
+    if site.gives not in LAST:
+        raise ArchitectureError("The architecture ends in maps; add a statistics layer such as S[10].")
+    yield LAST[site.gives], last
 
 
 def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str = "vector") -> int:
@@ -149,8 +173,7 @@ def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str
         raise UsageError(f"mixing must be 'vector' or 'full', got {mixing!r}.")
     site = Site((height, width), mixing=mixing)
     items = parse_architecture(architecture)
-    total = sum(kind.n_parameters(item.numbers, site) for kind, item in _walk(items, site, n_classes))
-    return total + (site.size + 1) * n_classes
+    return sum(kind.n_parameters(item.numbers, site) for kind, item in _walk(items, site, n_classes))
 
 
 def with_pooling_limited(architecture: str, n_nodes: int) -> str:
@@ -215,7 +238,6 @@ def build_network(
     layers = []
     for kind, item in _walk(items, site, n_classes):
         layers += kind.build(item.numbers, site)
-    layers.append(Dense.init(site.size, n_classes, site.rng, dtype, init, gain=LAST_GAIN))
     plain = {"image_shape": lambda shape: [int(size) for size in shape], "standardise": bool}
     plain |= {"diagonal_weight": float, "smoothing": float, "neighbours": int}
     options |= {name: convert(options[name]) for name, convert in plain.items()}  # numbers that JSON knows

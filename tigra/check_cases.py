@@ -12,8 +12,13 @@ from tigra.layers import (
     Dense,
     DynamicPool,
     Flatten,
+    HarmonicConv,
+    InvariantHead,
     Layer,
     MaxPool,
+    MeanPool,
+    ModulusNorm,
+    ModulusReLU,
     ReLU,
     SpatialTransformer,
     SpectralConv,
@@ -30,6 +35,7 @@ NETWORK_CASES = {  # architecture, and the shape of its images
     "Network": ("SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5)),
     "ConvNet": ("C[2]-P[2]-C[2]-FC[4]", (9, 8)),
     "STN": ("C[2]-ST[6]-C[2]-FC[4]", (9, 8)),
+    "HarmNet": ("HRC[1, 2]-HCN[2]-HRC[2, 1]-HRC[1, 2]-HCN[2]-HRC[2, 1]", (4, 4)),
 }
 
 
@@ -112,6 +118,50 @@ def _spatial_transformer(outside):
     return make
 
 
+def _harmonic_conv(real, phases=True):
+    def make(rng):
+        phase = rng.uniform(0, 6, (2, 2, 3)) if phases else None
+        layer = HarmonicConv(rng.standard_normal((2, 4, 2, 3)), phase, real, unit=0.1)
+        return layer, _planes(rng, 2, (4, 3)) if real else _harmonics(rng, 2, (4, 3))
+
+    return make
+
+
+def _harmonics(rng, n_maps=2, shape=(3, 3)) -> np.ndarray:
+    """Harmonic maps with moduli between 0.5 and 1.5, as real arrays (2, 2, C, H, W, B)."""
+    size = (2, n_maps, *shape, BATCH)
+    z = rng.uniform(0.5, 1.5, size) * np.exp(2j * np.pi * rng.uniform(size=size))
+    return np.stack([z.real, z.imag], axis=1)
+
+
+def _modulus_relu(rng):
+    layer, z = ModulusReLU(np.array([[-0.9, 0.1], [-1.0, -0.8]])), _harmonics(rng)
+    while np.abs(_moduli(z) + layer.params["bias"][:, :, None, None, None]).min() < MARGIN:
+        z = _harmonics(rng)
+    return layer, z
+
+
+def _moduli(z) -> np.ndarray:
+    return np.sqrt(np.square(z).sum(axis=1))
+
+
+def _modulus_norm(is_training):
+    def make(rng):
+        gamma, beta = rng.uniform(0.5, 1.5, (2, 2)), rng.uniform(-0.3, 0.3, (2, 2))
+        layer = ModulusNorm(gamma, beta, np.full((2, 2), 0.45), np.full((2, 2), 0.05), np.full(1, 0.5))
+        layer.is_training = is_training
+        while True:
+            z = _harmonics(rng)
+            layer.forward(z)
+            _, _, _, _, scale, offset = layer._cache
+            layer.forget()
+            a = scale[:, :, None, None, None] * _moduli(z) + offset[:, :, None, None, None]
+            if np.abs(a).min() > 10 * MARGIN:
+                return layer, z
+
+    return make
+
+
 LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = {
     "SpectralConv": _spectral_conv("map", "vector", 2),
     "SpectralConv, first layer": _spectral_conv("map", "vector", 1),
@@ -129,5 +179,13 @@ LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = 
     "MaxPool": _max_pool,
     "SpatialTransformer": _spatial_transformer("zeros"),
     "SpatialTransformer, border": _spatial_transformer("border"),
+    "HarmonicConv": _harmonic_conv(real=False),
+    "HarmonicConv, real planes": _harmonic_conv(real=True),
+    "HarmonicConv, no phases": _harmonic_conv(real=False, phases=False),
+    "ModulusReLU": _modulus_relu,
+    "ModulusNorm": _modulus_norm(is_training=False),
+    "ModulusNorm, in training": _modulus_norm(is_training=True),
+    "MeanPool": lambda rng: (MeanPool(2), _harmonics(rng, shape=(5, 4))),
+    "InvariantHead": lambda rng: (InvariantHead(rng.standard_normal(2)), _harmonics(rng)),
     "Flatten": lambda rng: (Flatten(), _planes(rng)),
 }

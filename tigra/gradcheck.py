@@ -15,7 +15,15 @@ from tigra.architecture import build_network
 from tigra.check_cases import BATCH, LAYER_CASES, MARGIN, NETWORK_CASES
 from tigra.errors import UsageError
 from tigra.graph import GraphSignal
-from tigra.layers import DynamicPool, MaxPool, ReLU, SpatialTransformer, Statistics
+from tigra.layers import (
+    DynamicPool,
+    MaxPool,
+    ModulusNorm,
+    ModulusReLU,
+    ReLU,
+    SpatialTransformer,
+    Statistics,
+)
 from tigra.loss import negative_log_likelihood
 from tigra.polynomials import chebyshev
 
@@ -164,6 +172,8 @@ def _pattern(network, signal) -> bytes:
             pattern.append(signal > 0)
         if isinstance(layer, MaxPool):
             pattern.append(layer._cache[1].copy())
+        if isinstance(layer, (ModulusReLU, ModulusNorm)):
+            pattern.append(signal != 0)
         if isinstance(layer, SpatialTransformer):
             _, _, hidden, corners, weights, _ = layer._cache
             pattern += [hidden > 0, corners.copy(), weights != 0]

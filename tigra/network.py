@@ -86,13 +86,31 @@ class Network:
         return twin
 
     def with_parameters(self, vector: np.ndarray) -> Network:
-        """The same network with parameters of its own, copied from a vector like `parameters`."""
+        """The same network with parameters of its own, copied from a vector like `learned`."""
         twin = self.replica()
         for layer in twin.layers:
             layer.params = dict(layer.params)
+            if layer.adapts:
+                layer.state = {name: array.copy() for name, array in layer.state.items()}
         twin.parameters = _in_one_vector([layer.params for layer in twin.layers], self.dtype)
-        twin.parameters[:] = vector
+        twin.learned = vector
         return twin
+
+    @property
+    def learned(self) -> np.ndarray:
+        """A copy of all that training changes: the parameters, then running averages of layers that keep some."""
+        return np.concatenate([self.parameters, *(array.ravel() for array in self._running())])
+
+    @learned.setter
+    def learned(self, vector: np.ndarray) -> None:
+        start = self.parameters.size
+        self.parameters[:] = vector[:start]
+        for array in self._running():
+            array.ravel()[:] = vector[start : start + array.size]
+            start += array.size
+
+    def _running(self) -> list[np.ndarray]:
+        return [array for layer in self.layers if layer.adapts for array in layer.state.values()]
 
     def mask_of(self, name: str) -> np.ndarray:
         """Vector like `parameters`: 1 where the parameter is called `name`, 0 elsewhere."""

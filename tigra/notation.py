@@ -35,7 +35,7 @@ class Site:
     """Where a layer is to be built: what arrives there, and the options of the whole network.
 
     gives : what the layer below gives: "image" (at the start), "maps" (size maps on the graph), "planes" (size
-        maps of `shape` pixels) or "features" (size numbers)
+        maps of `shape` pixels), "harmonics" (complex planes of two orders) or "features" (size numbers)
     """
 
     shape: tuple[int, int]
@@ -60,13 +60,15 @@ class LayerKind:
     """What the parser and the builder must know of a kind of layer; see the classes below.
 
     arguments : the names of its numbers; smallest : the least value of each
-    takes, gives : "maps", "planes" or "features"; all but features can also begin with the image
+    takes, gives : "maps", "planes", "harmonics" or "features"; all but features can also begin with the image
+    also : what else it can take
     """
 
     arguments: tuple[str, ...] = ()
     smallest: tuple[int, ...] = ()
     takes = "features"
     gives = "features"
+    also: tuple[str, ...] = ()
 
     def check(self, item: Item, site: Site) -> None:
         """Raise ArchitectureError if the item cannot stand at this site."""

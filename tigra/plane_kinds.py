@@ -1,14 +1,31 @@
 """Kinds of layers of the networks that TIGraNet is compared with, for architecture texts.
 
 ConvNet: C[n], n filters of 3x3 pixels and a ReLU; P[n], max-pooling over n x n pixels. Before the first layer pixels
-are standardised, and before the first FC layer planes become features. STN: ST[6], a spatial transformer with an
-affine map of 6 numbers, which halves the planes as P[2] does.
+are standardised, and before the first FC layer planes become features.
+
+STN: ST[6], a spatial transformer with an affine map of 6 numbers, which halves the planes as P[2] does.
+
+HarmNet: HRC[in, out], harmonic convolution; HCN[n], the complex ReLU; HBN[n], batch normalisation of the modulus and
+the complex ReLU; MP[n], mean-pooling. What the paper's text leaves out is added (`with_harmonic_blocks`), and a
+convolution to the classes with the invariant head ends the network.
 """
 
 from __future__ import annotations
 
 from tigra.errors import ArchitectureError
-from tigra.layers import Conv, Flatten, MaxPool, ReLU, SpatialTransformer, StandardisePixels
+from tigra.layers import (
+    Conv,
+    Flatten,
+    HarmonicConv,
+    InvariantHead,
+    MaxPool,
+    MeanPool,
+    ModulusNorm,
+    ModulusReLU,
+    ReLU,
+    SpatialTransformer,
+    StandardisePixels,
+)
 from tigra.notation import Item, LayerKind, Site, layer_kind
 
 FILTER_SIZE = 3  # pixels, of C[n]; the paper's filters for the networks it compares with
@@ -116,4 +133,111 @@ class SpatialTransformerKind(LayerKind):
         return [SpatialTransformer.init(shape, self.hidden(site), site.rng, site.dtype, site.outside)]
 
 
-BRIDGES = {("image", "planes"): PixelsKind(), ("planes", "features"): FlattenKind()}
+@layer_kind("HRC")
+class HarmonicConvKind(LayerKind):
+    """HRC[in, out]"""
+
+    arguments, smallest = ("maps in", "maps out"), (1, 1)
+    takes = gives = "harmonics"
+    also = ("planes",)
+
+    def check(self, item, site):
+        same_maps(item, site)
+
+    def size(self, numbers, site):
+        return numbers[1]
+
+    def n_parameters(self, numbers, site):
+        return 2 * (4 + 1) * numbers[0] * numbers[1]
+
+    def build(self, numbers, site):
+        return [HarmonicConv.init(*numbers, site.rng, site.dtype, real=site.gives == "planes")]
+
+
+@layer_kind("HCN")
+class ModulusReLUKind(LayerKind):
+    """HCN[maps]"""
+
+    arguments, smallest = ("maps",), (1,)
+    takes = gives = "harmonics"
+
+    def check(self, item, site):
+        same_maps(item, site)
+
+    def n_parameters(self, numbers, site):
+        return 2 * site.size
+
+    def build(self, numbers, site):
+        return [ModulusReLU.init(site.size, site.rng, site.dtype)]
+
+
+@layer_kind("HBN")
+class ModulusNormKind(ModulusReLUKind):
+    """HBN[maps]"""
+
+    def n_parameters(self, numbers, site):
+        return 4 * site.size
+
+    def build(self, numbers, site):
+        return [ModulusNorm.init(site.size, site.dtype)]
+
+
+@layer_kind("MP")
+class MeanPoolKind(MaxPoolKind):
+    """MP[pixels]"""
+
+    takes = gives = "harmonics"
+
+    def build(self, numbers, site):
+        return [MeanPool(*numbers)]
+
+
+class HarmonicHeadKind(LayerKind):
+    """Not written: the last layers of a harmonic network, to as many scores as site.n_classes."""
+
+    takes, gives = "harmonics", "scores"
+
+    def n_parameters(self, numbers, site):
+        return 2 * 4 * site.size * numbers[0] + numbers[0]
+
+    def build(self, numbers, site):
+        last = HarmonicConv.init(site.size, *numbers, site.rng, site.dtype, phases=False)
+        return [last, InvariantHead.init(*numbers, site.dtype)]
+
+
+def same_maps(item: Item, site: Site) -> None:
+    """Complain if an item names another number of maps than arrives."""
+    if item.numbers[0] != site.size:
+        raise ArchitectureError(
+            f"{item} at position {item.position} takes {item.numbers[0]} maps, but what stands before it gives"
+            f" {site.size}; write {item.name}[{', '.join(map(str, (site.size, *item.numbers[1:])))}]."
+        )
+
+
+def with_harmonic_blocks(items: list[Item]) -> list[Item]:
+    """The items with what the paper's text of a harmonic network leaves out.
+
+    The original's network is made of blocks, convolution, complex ReLU, convolution, batch normalisation, with
+    mean-pooling between them; the text names convolutions and complex ReLUs alone. So an HRC with no HCN or HBN behind
+    it gets its HBN, and if another HRC follows, pooling.
+
+    >>> import tigra.architecture
+    >>> from tigra.notation import format_architecture, parse_architecture
+    >>> format_architecture(with_harmonic_blocks(parse_architecture("HRC[1, 2]-HRC[2, 3]")))
+    'HRC[1, 2]-HBN[2]-MP[2]-HRC[2, 3]-HBN[3]'
+    """
+    blocks = []
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        blocks.append(item)
+        after = following.name if following else None
+        if item.name == "HRC" and after not in ("HCN", "HBN"):
+            blocks.append(Item("HBN", item.numbers[1:], item.position))
+            blocks += [Item("MP", (2,), item.position)] if after == "HRC" else []
+    return blocks
+
+
+BRIDGES = {
+    ("image", "planes"): PixelsKind(),
+    ("image", "harmonics"): PixelsKind(),
+    ("planes", "features"): FlattenKind(),
+}

@@ -22,10 +22,13 @@ class Layer:
     state : name -> array, saved with the model but not learned
     takes : "signal", a GraphSignal or features, or "planes", arrays (C, H, W, B) of pixels
     is_training : whether forward may use the batch's own statistics, as batch normalisation does in training
+    adapts : whether its state follows the images of the training, step by step, and parts of a batch must meet at it
+        (`tigra.passes`)
     """
 
     takes = "signal"
     is_training = False
+    adapts = False
 
     def __init__(self, **params: np.ndarray):
         for name, array in params.items():

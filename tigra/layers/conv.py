@@ -1,4 +1,4 @@
-"""Convolution and max-pooling: the layers C[n] and P[n] of the networks that TIGraNet is compared with."""
+"""Convolution and pooling: the layers C[n], P[n] and MP[n] of the networks that TIGraNet is compared with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import numpy as np
 
 from tigra.errors import ShapeError, UsageError
 from tigra.layers.base import Layer
-from tigra.plane_kernels import fold, max_pool, max_pool_gradient, unfold
+from tigra.plane_kernels import (
+    fold,
+    max_pool,
+    max_pool_gradient,
+    mean_pool,
+    mean_pool_gradient,
+    unfold,
+)
 
 
 class Conv(Layer):
@@ -112,4 +119,40 @@ class MaxPool(Layer):
         shape, place = self._take_cache()
         grad_x = self._space.result("grad_x", shape, grad_y.dtype)
         max_pool_gradient(np.ascontiguousarray(grad_y), place, self.size, grad_x)
+        return grad_x
+
+
+class MeanPool(Layer):
+    """The mean of each size x size window; windows lie side by side, and must be full.
+
+    Planes may have any axes before (H, W, B): real and imaginary parts are pooled by themselves.
+
+    >>> MeanPool(2).forward(np.arange(10.0).reshape(1, 2, 5, 1)).ravel()
+    array([3., 5.])
+    """
+
+    takes = "planes"
+
+    def __init__(self, size: int):
+        super().__init__()
+        if not isinstance(size, (int, np.integer)) or size < 1:
+            raise UsageError(f"Mean-pooling needs a window of at least one pixel, got {size!r}.")
+        self.size = int(size)
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        """(..., H, W, B)  ->  (..., H // size, W // size, B)."""
+        flat = x.reshape(-1, *x.shape[-3:]) if isinstance(x, np.ndarray) and x.ndim > 4 else x
+        flat = np.ascontiguousarray(self._check_planes(flat, None, self.size))
+        height, width = (n // self.size for n in flat.shape[1:3])
+        y = self._space.result("y", (*x.shape[:-3], height, width, x.shape[-1]), x.dtype)
+        mean_pool(flat, self.size, y.reshape(-1, *y.shape[-3:]))
+        self._cache = (x.shape,)
+        return y
+
+    def backward(self, grad_y: np.ndarray) -> np.ndarray:
+        """Every pixel of a window gets the same share."""
+        (shape,) = self._take_cache()
+        grad_x = self._space.result("grad_x", shape, grad_y.dtype)
+        flat = np.ascontiguousarray(grad_y).reshape(-1, *grad_y.shape[-3:])
+        mean_pool_gradient(flat, self.size, grad_x.reshape(-1, *shape[-3:]))
         return grad_x

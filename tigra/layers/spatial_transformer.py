@@ -6,7 +6,13 @@ import numpy as np
 
 from tigra.errors import ShapeError, UsageError
 from tigra.layers.base import Layer
-from tigra.plane_kernels import bilinear, gather, gather_gradient, mean_pool, mean_pool_gradient
+from tigra.plane_kernels import (
+    bilinear,
+    gather,
+    gather_gradient,
+    mean_pool,
+    mean_pool_gradient,
+)
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 OUTSIDE = ("zeros", "border")
@@ -27,8 +33,8 @@ class SpatialTransformer(Layer):
     outside : "zeros", pixels outside of the plane are 0, or "border", they are those of the border
 
     >>> layer = SpatialTransformer.init((1, 2, 6), 1, np.random.default_rng(0), "float64")  # starts as the identity
-    >>> layer.forward(np.arange(12.0).reshape(1, 2, 6, 1)).ravel()  # first, middle and last place of a row
-    array([0. , 2.5, 5. ])
+    >>> layer.forward(np.arange(12.0).reshape(1, 2, 6, 1)).ravel()  # half way down: left, in the middle, right
+    array([3. , 5.5, 8. ])
     """
 
     takes = "planes"
