@@ -5,8 +5,10 @@ import pytest
 
 import tigra
 from tigra import gradcheck
+from tigra.check_cases import NETWORK_CASES
 from tigra.gradcheck import LAYER_CASES, check_layer, numerical_gradient, relative_error, run_checks
 from tigra.loss import negative_log_likelihood
+from tigra.polynomials import chebyshev
 
 
 @pytest.mark.parametrize("name", LAYER_CASES)
@@ -25,6 +27,14 @@ def test_whole_network_with_its_loss_matches_central_differences(seed):
     assert {check.what.split(".")[-1] for check in checks} == {"alpha", "beta", "weight", "bias"}
     for check in checks:
         assert check.error < 1e-6, f"dE/d{check.what} is off by {check.error:.1e}"
+
+
+@pytest.mark.parametrize("name", [name for name in NETWORK_CASES if name != "Network"])
+def test_networks_to_compare_with_match_central_differences(name):
+    checks = list(run_checks(name))
+    assert len(checks) >= 6
+    for check in checks:
+        assert check.error < 1e-6, f"{name}: dE/d{check.what} is off by {check.error:.1e}"
 
 
 def test_loss_matches_central_differences():
@@ -68,7 +78,7 @@ def test_zero_gradients_agree():
     assert relative_error(np.zeros(3), np.zeros(3)) == 0
 
 
-@pytest.mark.parametrize("name", ["DynamicPool", "Statistics", "Statistics, free boundary", "ReLU"])
+@pytest.mark.parametrize("name", ["DynamicPool", "Statistics", "Statistics, free boundary", "ReLU", "MaxPool"])
 @pytest.mark.parametrize("seed", range(5))
 def test_cases_stay_away_from_kinks(name, seed):
     """At a kink central differences mean nothing; each case must keep its distance."""
@@ -78,10 +88,12 @@ def test_cases_stay_away_from_kinks(name, seed):
         inside = np.where(x.active, values, np.nan)
         gaps = np.diff(np.sort(inside, axis=1), axis=1)
         assert np.nanmin(gaps) > gradcheck.MARGIN
+    elif name == "MaxPool":
+        assert np.diff(np.sort(values.ravel())).min() > gradcheck.MARGIN
     elif name == "ReLU":
         assert np.abs(values).min() > gradcheck.MARGIN
     else:
-        t = np.abs([t.copy() for t in gradcheck.chebyshev(layer.graph, values, layer.max_order)])
+        t = np.abs([t.copy() for t in chebyshev(layer.graph, values, layer.max_order)])
         assert not np.any((t > 0) & (t < gradcheck.MARGIN))
 
 

@@ -78,5 +78,11 @@ def test_constant_rate_is_constant_and_a_single_step_is_possible():
 
 
 def test_unknown_schedule_is_refused():
-    with pytest.raises(UsageError, match="one-cycle, constant"):
-        learning_rate(0.1, 0, 1, "cosine")
+    with pytest.raises(UsageError, match="one-cycle, constant, cosine"):
+        learning_rate(0.1, 0, 1, "linear")
+
+
+def test_a_cosine_falls_from_the_peak_to_almost_nothing():
+    rates = [learning_rate(0.01, step, 100, "cosine") for step in range(100)]
+    assert rates[0] == 0.01 and rates[50] == pytest.approx(0.005) and 0 < rates[-1] < 1e-5
+    assert np.all(np.diff(rates) < 0)

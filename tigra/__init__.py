@@ -9,15 +9,17 @@ Read the modules in this order; each imports only those above it:
     file_digests, picture_files, folders        the user's own pictures
     datasets, contact_sheet            all of them by name, and to look at
     graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
+    plane_kernels, harmonic_kernels    compiled loops over pixels, for other networks to compare with
     layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
-    loss, workers, classifier, network      from signal to class scores
-    notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
+    layers.planes, .conv, .spatial_transformer, .harmonic_conv, .modulus      layers of those other networks
+    loss, workers, classifier, network, passes      from signal to class scores
+    notation, plane_kinds, architecture, recipes, methods      "SC[3, 3]-DP[300]-..." becomes a network
     optim, settings, training          learning
     morlet, scattering, feature_cache, affine_pca, deepscat, fitting        DeepScat, which is fitted instead
     atomic_files, model_file, packaged, runs     keeping it; models that come with tigra
     invariance                         how little answers change
     nearest, tables, reproduction      the paper's tables
-    gradcheck                          every gradient checked
+    check_cases, gradcheck             every gradient checked
 
 What most people need is here at the top:
 
@@ -46,7 +48,25 @@ from tigra.errors import (
 from tigra.fitting import fit_deepscat
 from tigra.graph import Graph, GraphSignal, grid_graph
 from tigra.images import read_image
-from tigra.layers import Dense, DynamicPool, Layer, ReLU, SpectralConv, Standardise, Statistics
+from tigra.layers import (
+    Conv,
+    Dense,
+    DynamicPool,
+    Flatten,
+    HarmonicConv,
+    InvariantHead,
+    Layer,
+    MaxPool,
+    MeanPool,
+    ModulusNorm,
+    ModulusReLU,
+    ReLU,
+    SpatialTransformer,
+    SpectralConv,
+    Standardise,
+    StandardisePixels,
+    Statistics,
+)
 from tigra.model_file import load, save
 from tigra.network import Network
 from tigra.notation import format_architecture, parse_architecture
@@ -58,6 +78,7 @@ from tigra.version import __version__
 
 __all__ = [
     "ArchitectureError",
+    "Conv",
     "DATASETS",
     "DatasetError",
     "DeepScat",
@@ -65,20 +86,29 @@ __all__ = [
     "DynamicPool",
     "Epoch",
     "FitOptions",
+    "Flatten",
     "Graph",
     "GraphError",
     "GraphSignal",
+    "HarmonicConv",
     "ImageError",
+    "InvariantHead",
     "Layer",
+    "MaxPool",
+    "MeanPool",
     "ModelFileError",
+    "ModulusNorm",
+    "ModulusReLU",
     "Network",
     "RECIPES",
     "ReLU",
     "ShapeError",
+    "SpatialTransformer",
     "SpectralConv",
     "Split",
     "Splits",
     "Standardise",
+    "StandardisePixels",
     "Statistics",
     "TigraError",
     "Training",

@@ -2,7 +2,8 @@
 
 SC[K, M]: K spectral filters of degree M. DP[J]: dynamic pooling to J nodes. S[K_max]: statistics
 up to Chebyshev order K_max, standardised. FC[n]: n hidden units with ReLU. A last linear layer to
-the classes follows by itself. A further kind of layer is one more class with `@layer_kind`.
+the classes follows by itself. A further kind of layer is one more class with `@layer_kind`; those of
+the networks that TIGraNet is compared with stand in `tigra.plane_kinds`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,18 @@ import numpy as np
 from tigra.errors import ArchitectureError, UsageError
 from tigra.graph import check_shape, grid_graph
 from tigra.layers import Dense, DynamicPool, ReLU, SpectralConv, Standardise, Statistics
+from tigra.layers.spatial_transformer import OUTSIDE
 from tigra.network import Network
-from tigra.notation import LAYER_KINDS, Item, LayerKind, Site, format_architecture, layer_kind, parse_architecture
+from tigra.notation import (
+    LAYER_KINDS,
+    Item,
+    LayerKind,
+    Site,
+    format_architecture,
+    layer_kind,
+    parse_architecture,
+)
+from tigra.plane_kinds import BRIDGES, HarmonicHeadKind, with_harmonic_blocks
 
 LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
 LAST_GAIN = 0.1  # of the start values of the last layer
@@ -98,16 +109,25 @@ class DenseKind(LayerKind):
         return [Dense.init(site.size, *numbers, site.rng, site.dtype, site.init), ReLU()]
 
 
+class LastKind(LayerKind):
+    """Not written: the linear layer to as many scores as its number says."""
+
+    gives = "scores"
+
+    def n_parameters(self, numbers, site):
+        return (site.size + 1) * numbers[0]
+
+    def build(self, numbers, site):
+        return [Dense.init(site.size, *numbers, site.rng, site.dtype, site.init, gain=LAST_GAIN)]
+
+
+LAST = {"features": LastKind(), "harmonics": HarmonicHeadKind()}
+
+
 def _walk(items: list[Item], site: Site, n_classes: int):
-    """Yield (kind, item) with `site` set to what arrives there; at the end it is what FC leaves."""
+    """Yield (kind, item) of all layers, also of those that are not written, with `site` set to what arrives there."""
     n_parameters = 0
-    for item in items:
-        kind = LAYER_KINDS[item.name]
-        if kind.takes != site.gives:
-            raise ArchitectureError(
-                f"{item} at position {item.position} takes {kind.takes}, but what stands before it gives"
-                f" {site.gives}; graph layers come first, then one S[K_max], then FC layers."
-            )
+    for kind, item in _with_unwritten(items, site, n_classes):
         kind.check(item, site)
         n_parameters += kind.n_parameters(item.numbers, site)
         if n_parameters > LARGEST_NETWORK:
@@ -116,11 +136,28 @@ def _walk(items: list[Item], site: Site, n_classes: int):
                 " use smaller layers."
             )
         yield kind, item
-        site.gives, site.size = kind.gives, kind.size(item.numbers, site)
-    if site.gives != "features":
+        after = kind.gives, kind.size(item.numbers, site), kind.shape(item.numbers, site)
+        site.gives, site.size, site.shape = after
+
+
+def _with_unwritten(items: list[Item], site: Site, n_classes: int):
+    """(kind, item) of the items and of what goes without saying; `site` moves on in the meantime."""
+    for item in with_harmonic_blocks(items):
+        kind = LAYER_KINDS[item.name]
+        if (site.gives, kind.takes) in BRIDGES:
+            yield BRIDGES[site.gives, kind.takes], item
+        if site.gives not in (kind.takes, *kind.also) and (site.gives, kind.takes) != ("image", "maps"):
+            raise ArchitectureError(
+                f"{item} at position {item.position} takes {kind.takes}, but what stands before it gives"
+                f" {site.gives}; graph layers come first, then one S[K_max], then FC layers."
+            )
+        yield kind, item
+    last = Item("The last layer", (n_classes,), len(format_architecture(items)))
+    if (site.gives, "features") in BRIDGES:
+        yield BRIDGES[site.gives, "features"], last
+    if site.gives not in LAST:
         raise ArchitectureError("The architecture ends in maps; add a statistics layer such as S[10].")
-    if n_parameters + (site.size + 1) * n_classes > LARGEST_NETWORK:
-        raise ArchitectureError(f"The network would have more than {LARGEST_NETWORK:,} parameters.")
+    yield LAST[site.gives], last
 
 
 def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str = "vector") -> int:
@@ -134,10 +171,9 @@ def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str
     height, width = check_shape(image_shape)
     if mixing not in ("vector", "full"):
         raise UsageError(f"mixing must be 'vector' or 'full', got {mixing!r}.")
-    site = Site(height * width, mixing=mixing)
+    site = Site((height, width), mixing=mixing)
     items = parse_architecture(architecture)
-    total = sum(kind.n_parameters(item.numbers, site) for kind, item in _walk(items, site, n_classes))
-    return total + (site.size + 1) * n_classes
+    return sum(kind.n_parameters(item.numbers, site) for kind, item in _walk(items, site, n_classes))
 
 
 def with_pooling_limited(architecture: str, n_nodes: int) -> str:
@@ -169,6 +205,7 @@ def build_network(
     smoothing: float = 0.0,
     margin: int = 0,
     standardise: bool = True,
+    outside: str = "zeros",
 ) -> Network:
     """A network with start values drawn from `seed`.
 
@@ -177,11 +214,13 @@ def build_network(
     dtype : "float32", or "float64" for checks
     neighbours, diagonal_weight, boundary : the grid, see `grid_graph`
     active, mixing : which sets limit a filter, and how maps are mixed, see `SpectralConv`
-    init : start values of the FC layers, "default" or "paper", see `Dense.init`
+    init : start values of the FC layers, "default", "paper" or "he", see `Dense.init`
     smoothing : standard deviation in pixels of a Gaussian blur of the input
     margin : width in pixels of a frame of zeros around the image, so that what lies near its border is
         filtered like the rest (the paper's remedy for border artefacts, section 6.4)
-    standardise : bring the statistics to mean 0 and deviation 1 (set when training starts)
+    standardise : bring the statistics (of a network of planes, the pixels) to mean 0 and deviation 1, when training
+        starts
+    outside : what spatial transformers read outside of their planes, "zeros" or "border"
 
     >>> network = build_network("SC[2, 1]-DP[3]-S[1]-FC[4]", image_shape=(2, 2), n_classes=2)
     >>> network.n_parameters  # alpha 4, beta 1, FC (8+1) * 4, classes (4+1) * 2
@@ -194,11 +233,11 @@ def build_network(
     grid_shape = tuple(size + 2 * margin for size in image_shape)
     count_parameters(architecture, grid_shape, n_classes, mixing)  # complains before anything large is built
     graph = grid_graph(grid_shape, neighbours, diagonal_weight, boundary)
-    site = Site(graph.n_nodes, "maps", 1, mixing, active, init, standardise, dtype, graph, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, outside, dtype, graph, rng)
     layers = []
     for kind, item in _walk(items, site, n_classes):
         layers += kind.build(item.numbers, site)
-    layers.append(Dense.init(site.size, n_classes, site.rng, dtype, init, gain=LAST_GAIN))
     plain = {"image_shape": lambda shape: [int(size) for size in shape], "standardise": bool}
     plain |= {"diagonal_weight": float, "smoothing": float, "neighbours": int}
     options |= {name: convert(options[name]) for name, convert in plain.items()}  # numbers that JSON knows
@@ -224,6 +263,8 @@ def _check_options(options: dict) -> None:
         raise UsageError(f"dtype must be 'float32' or 'float64', got {options['dtype']!r}.")
     if not isinstance(options["standardise"], (bool, np.bool_)):
         raise UsageError(f"standardise must be True or False, got {options['standardise']!r}.")
+    if options["outside"] not in OUTSIDE:
+        raise UsageError(f"outside must be one of {', '.join(OUTSIDE)}, got {options['outside']!r}.")
     if not isinstance(options["smoothing"], Real):
         raise UsageError(f"smoothing must be a number of pixels, got {options['smoothing']!r}.")
     largest = max(options["image_shape"])

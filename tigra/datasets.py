@@ -10,7 +10,12 @@ import numpy as np
 
 from tigra.errors import UsageError
 from tigra.folders import load_folder
-from tigra.protocols import load_eth_80, load_mnist_012, load_mnist_rot, load_mnist_trans
+from tigra.protocols import (
+    load_eth_80,
+    load_mnist_012,
+    load_mnist_rot,
+    load_mnist_trans,
+)
 from tigra.splits import Splits
 from tigra.transforms import INTERPOLATIONS
 

@@ -18,10 +18,30 @@ import numpy as np
 
 from tigra.errors import DatasetError, ImageError
 from tigra.file_digests import SUM, digests_of
-from tigra.image_store import ImageStore, StoredImages, build_store, open_store, store_key
-from tigra.picture_files import PictureFile, case_note, counted, list_pictures, stray_note, usual_size
+from tigra.image_store import (
+    ImageStore,
+    StoredImages,
+    build_store,
+    open_store,
+    store_key,
+)
+from tigra.picture_files import (
+    PictureFile,
+    case_note,
+    counted,
+    list_pictures,
+    stray_note,
+    usual_size,
+)
 from tigra.sources import cache_folder
-from tigra.splits import Split, Splits, assemble, draw_stratified, generator, turned_at_random
+from tigra.splits import (
+    Split,
+    Splits,
+    assemble,
+    draw_stratified,
+    generator,
+    turned_at_random,
+)
 from tigra.transforms import checked_shape
 
 SHARE = 0.15  # of every class for validation, and as much for the test

@@ -11,7 +11,12 @@ import numpy as np
 import tigra.grid_kernels as on_grid
 from tigra.graph import Graph
 from tigra.kernels import absolute_moments, absolute_moments_gradient, add_masked
-from tigra.polynomials import chebyshev, chebyshev_adjoint, laplacian_powers, laplacian_powers_adjoint
+from tigra.polynomials import (
+    chebyshev,
+    chebyshev_adjoint,
+    laplacian_powers,
+    laplacian_powers_adjoint,
+)
 from tigra.workspace import Workspace, aligned_empty
 
 

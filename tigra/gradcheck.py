@@ -1,7 +1,7 @@
 """Gradient checks: every backward against central differences, in float64.
 
-A layer is checked by being listed in LAYER_CASES; a test fails when a public layer is missing
-there. The gradient that flows in from above is random: one of all ones would hide swapped filters.
+A layer is checked by being listed in LAYER_CASES (`tigra.check_cases`); a test fails when a public layer is
+missing there. The gradient that flows in from above is random: one of all ones would hide swapped filters.
 """
 
 from __future__ import annotations
@@ -12,16 +12,24 @@ from typing import NamedTuple
 import numpy as np
 
 from tigra.architecture import build_network
+from tigra.check_cases import BATCH, LAYER_CASES, MARGIN, NETWORK_CASES
 from tigra.errors import UsageError
-from tigra.graph import GraphSignal, grid_graph
-from tigra.layers import Dense, DynamicPool, Layer, ReLU, SpectralConv, Standardise, Statistics
+from tigra.graph import GraphSignal
+from tigra.layers import (
+    DynamicPool,
+    MaxPool,
+    ModulusNorm,
+    ModulusReLU,
+    ReLU,
+    SpatialTransformer,
+    Statistics,
+)
 from tigra.loss import negative_log_likelihood
 from tigra.polynomials import chebyshev
 
 STEP = 1e-6
 LAYER_TOLERANCE, NETWORK_TOLERANCE = 1e-7, 1e-6
-MARGIN = 1e-3  # how far inputs stay from kinks: thousand times the step
-GRID, BATCH = (4, 4), 2
+assert MARGIN >= 1000 * STEP
 
 
 class Check(NamedTuple):
@@ -70,74 +78,6 @@ def relative_error(analytic: np.ndarray, numeric: np.ndarray) -> float:
     return np.abs(analytic - numeric).max() / scale if scale > 0 else 0.0
 
 
-# --- the cases: a layer and an input, both away from kinks ------------------------------------------
-
-
-def _signal(rng, n_maps, n_sets) -> GraphSignal:
-    """Random maps on a 4x4 grid, with about two thirds of the nodes active."""
-    n_nodes = GRID[0] * GRID[1]
-    active = rng.uniform(size=(n_sets, n_nodes, BATCH)) < 0.7
-    return GraphSignal(rng.standard_normal((n_maps, n_nodes, BATCH)) * active, active)
-
-
-def _spectral_conv(active, mixing, n_sets):
-    def make(rng):
-        alpha = rng.standard_normal((3, 4))
-        beta = rng.standard_normal(2 if mixing == "vector" else (3, 2))
-        return SpectralConv(grid_graph(GRID), alpha, beta, active), _signal(rng, 2, n_sets)
-
-    return make
-
-
-def _dynamic_pool(rng):
-    values, active = _signal(rng, 3, 1)
-    return DynamicPool(n_active=5), GraphSignal(_spaced(values, rng), active)
-
-
-def _spaced(values, rng) -> np.ndarray:
-    """Values of the same shape, in random order, all more than MARGIN apart."""
-    return (rng.permutation(values.size).reshape(values.shape) - values.size / 2) * (10 * MARGIN)
-
-
-def _statistics(boundary):
-    def make(rng):
-        graph = grid_graph((4, 4), boundary=boundary)
-        while True:  # redraw until no abs(t) lies in (0, MARGIN), where the kink of abs would be met
-            signal = _signal(rng, 2, 2)
-            t = np.abs([t.copy() for t in chebyshev(graph, signal.values, 4)])
-            if not np.any((t > 0) & (t < MARGIN)):
-                return Statistics(graph, max_order=4), signal
-
-    return make
-
-
-def _standardise(rng):
-    return Standardise(rng.standard_normal(5), rng.uniform(0.5, 2, 5)), rng.standard_normal((5, BATCH))
-
-
-def _dense(rng):
-    return Dense(rng.standard_normal((3, 4)), rng.standard_normal(3)), rng.standard_normal((4, BATCH))
-
-
-def _relu(rng):
-    return ReLU(), _spaced(np.empty((5, BATCH)), rng) + 5 * MARGIN
-
-
-LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = {
-    "SpectralConv": _spectral_conv("map", "vector", 2),
-    "SpectralConv, first layer": _spectral_conv("map", "vector", 1),
-    "SpectralConv, union": _spectral_conv("union", "vector", 2),
-    "SpectralConv, full mixing": _spectral_conv("map", "full", 2),
-    "SpectralConv, full mixing, union": _spectral_conv("union", "full", 2),
-    "DynamicPool": _dynamic_pool,
-    "Statistics": _statistics("padded"),
-    "Statistics, free boundary": _statistics("free"),
-    "Standardise": _standardise,
-    "Dense": _dense,
-    "ReLU": _relu,
-}
-
-
 def values_of(x) -> np.ndarray:
     """The numbers of a layer's input or output: a graph signal's values, or the array itself."""
     return x.values if isinstance(x, GraphSignal) else x
@@ -172,18 +112,20 @@ def check_loss(seed: int = 0) -> Iterator[Check]:
         yield Check(name, "scores", scores.size, float(error), LAYER_TOLERANCE)
 
 
-def check_network(seed: int = 0) -> Iterator[Check]:
-    """Check every parameter of a small network of all layers, through its loss.
+def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
+    """Check every parameter of a small network of NETWORK_CASES, through its loss.
 
     Near a kink (two values that swap places in a pooling, a t or a unit that changes sign) a
     difference quotient is meaningless, so inputs are drawn until none lies within reach of the step.
     """
     rng = np.random.default_rng(seed)
-    network = build_network("SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5), 3, seed=seed, dtype="float64")
-    labels = np.array([0, 2])
+    architecture, shape = NETWORK_CASES[case]
+    network = build_network(architecture, shape, 3, seed=seed, dtype="float64").replica(training=True)
+    labels, start = np.array([0, 2]), network.parameters.copy()
     while True:
-        images = rng.uniform(size=(BATCH, 4, 5))
-        network.calibrate(rng.uniform(size=(20, 4, 5)))
+        network.parameters[:] = start + 0.1 * rng.standard_normal(start.size)  # a theta of the identity is on a kink
+        images = rng.uniform(size=(BATCH, *shape))
+        network.calibrate(rng.uniform(size=(20, *shape)))
         signal = network.signal(network.prepare(images))
         if _smooth_within(network, signal):
             break
@@ -198,7 +140,7 @@ def check_network(seed: int = 0) -> Iterator[Check]:
         for name, array in layer.params.items():
             error = relative_error(analytic[number][name], numerical_gradient(energy, array))
             what = f"{number}.{type(layer).__name__}.{name}"
-            yield Check("Network", what, array.size, float(error), NETWORK_TOLERANCE)
+            yield Check(case, what, array.size, float(error), NETWORK_TOLERANCE)
 
 
 def _smooth_within(network, signal) -> bool:
@@ -228,13 +170,21 @@ def _pattern(network, signal) -> bytes:
             pattern.append(signal.active)
         if isinstance(layer, ReLU):
             pattern.append(signal > 0)
+        if isinstance(layer, MaxPool):
+            pattern.append(layer._cache[1].copy())
+        if isinstance(layer, (ModulusReLU, ModulusNorm)):
+            pattern.append(signal != 0)
+        if isinstance(layer, SpatialTransformer):
+            _, _, hidden, corners, weights, _ = layer._cache
+            pattern += [hidden > 0, corners.copy(), weights != 0]
     return b"".join(array.tobytes() for array in pattern)
 
 
 def run_checks(only: str | None = None, seed: int = 0) -> Iterator[Check]:
-    """All checks, or those whose case begins with `only` (a layer's class name, Loss or Network)."""
+    """All checks, or those whose case begins with `only` (a layer's class name, Loss, Network, ConvNet ...)."""
     cases = {name: (lambda name=name: check_layer(name, seed)) for name in LAYER_CASES}
-    cases |= {"Loss": lambda: check_loss(seed), "Network": lambda: check_network(seed)}
+    cases |= {"Loss": lambda: check_loss(seed)}
+    cases |= {name: (lambda name=name: check_network(name, seed)) for name in NETWORK_CASES}
     chosen = [name for name in cases if only is None or name.split(",")[0].lower() == only.lower()]
     if not chosen:
         known = ", ".join(dict.fromkeys(name.split(",")[0] for name in cases))

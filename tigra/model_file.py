@@ -155,7 +155,8 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
     if meta["resume"] is not None:
         if isinstance(network, DeepScat):
             raise ModelFileError("it cannot be resumed, as nothing of it is trained")
-        expected |= {f"resume/{name}": network.parameters for name in RESUME_ARRAYS}
+        expected |= {f"resume/{name}": network.learned for name in ("current", "best")}
+        expected |= {f"resume/{name}": network.parameters for name in ("adam_mean", "adam_square")}
     if set(members) != {"meta.json", *(f"{name}.npy" for name in expected)}:
         raise ModelFileError("its arrays are not those of its architecture")
     found = {name: _array(archive, members[f"{name}.npy"], like) for name, like in expected.items()}
@@ -163,6 +164,8 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
         array[...] = found[name]
         if name.endswith((".deviation", ".temperature")) and not (array > 0).all():
             raise ModelFileError(f"{name} must be positive")
+        if name.endswith((".running_variance", ".total")) and not (array >= 0).all():
+            raise ModelFileError(f"{name} must not be negative")
     resume = None
     if meta["resume"] is not None:
         resume = {name: found[f"resume/{name}"] for name in RESUME_ARRAYS}, meta["resume"]

@@ -9,7 +9,7 @@ import numpy as np
 from tigra.classifier import Classifier
 from tigra.errors import TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
-from tigra.layers import Layer, Standardise, Statistics
+from tigra.layers import Layer, Standardise, StandardisePixels, Statistics
 from tigra.transforms import smooth
 from tigra.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 from tigra.workspace import aligned_empty
@@ -54,25 +54,46 @@ class Network(Classifier):
         """How many numbers it learns."""
         return self.parameters.size
 
-    def replica(self, keeps_results: bool = True) -> Network:
+    def replica(self, keeps_results: bool = True, training: bool = False) -> Network:
         """The same network for another thread: shared parameters, own gradients and caches.
 
         keeps_results : False if what its layers return may be overwritten by the next call
+        training : whether its layers work as in training (`tigra.layers.base.Layer`)
         """
         twin = copy.copy(self)
         twin.layers = [layer.replica(keeps_results) for layer in self.layers]
+        for layer in twin.layers:
+            layer.is_training = training
         twin.gradients = _in_one_vector([layer.grads for layer in twin.layers], self.dtype)
         twin._idle = []
         return twin
 
     def with_parameters(self, vector: np.ndarray) -> Network:
-        """The same network with parameters of its own, copied from a vector like `parameters`."""
+        """The same network with parameters of its own, copied from a vector like `learned`."""
         twin = self.replica()
         for layer in twin.layers:
             layer.params = dict(layer.params)
+            if layer.adapts:
+                layer.state = {name: array.copy() for name, array in layer.state.items()}
         twin.parameters = _in_one_vector([layer.params for layer in twin.layers], self.dtype)
-        twin.parameters[:] = vector
+        twin.learned = vector
         return twin
+
+    @property
+    def learned(self) -> np.ndarray:
+        """A copy of all that training changes: the parameters, then running averages of layers that keep some."""
+        return np.concatenate([self.parameters, *(array.ravel() for array in self._running())])
+
+    @learned.setter
+    def learned(self, vector: np.ndarray) -> None:
+        start = self.parameters.size
+        self.parameters[:] = vector[:start]
+        for array in self._running():
+            array.ravel()[:] = vector[start : start + array.size]
+            start += array.size
+
+    def _running(self) -> list[np.ndarray]:
+        return [array for layer in self.layers if layer.adapts for array in layer.state.values()]
 
     def mask_of(self, name: str) -> np.ndarray:
         """Vector like `parameters`: 1 where the parameter is called `name`, 0 elsewhere."""
@@ -96,10 +117,15 @@ class Network(Classifier):
         framed = np.pad(self.checked_pixels(images, numbers), ((0, 0), (margin, margin), (margin, margin)))
         return smooth(framed, self.options["smoothing"]).reshape(len(images), -1).astype(self.dtype)
 
-    def signal(self, prepared: np.ndarray) -> GraphSignal:
-        """Rows (B, N) of `prepare` as one map (1, N, B), active on all nodes: y_0 of the paper."""
+    def signal(self, prepared: np.ndarray) -> GraphSignal | np.ndarray:
+        """Rows (B, N) of `prepare` as one map (1, N, B), active on all nodes: y_0 of the paper.
+
+        Networks of planes get the same numbers as one plane (1, H, W, B).
+        """
         values = aligned_empty((1, *prepared.T.shape), prepared.dtype)
         values[0] = prepared.T
+        if self.layers[0].takes == "planes":
+            return values.reshape(1, *self.graph.shape, -1)
         return GraphSignal(values, np.ones(values.shape, bool))
 
     def forward(self, signal, until: int | None = None):
@@ -128,10 +154,12 @@ class Network(Classifier):
         return self._through(images, places[-1] + 1, threads)
 
     def calibrate(self, images, threads: int = 1) -> None:
-        """Set the constants of the `Standardise` layers from training images, in their order."""
+        """Set the constants of layers that standardise from training images, in their order."""
         for place, layer in enumerate(self.layers):
             if isinstance(layer, Standardise):
                 layer.calibrate(self._through(images, place, threads).T)
+            if isinstance(layer, StandardisePixels):
+                layer.calibrate(self._through(images, place, threads))
 
     def _through(self, images, until: int, threads: int) -> np.ndarray:
         """Rows of outputs of layer number `until` - 1 for all images, by micro-batches."""
@@ -158,7 +186,7 @@ class Network(Classifier):
             self._idle.append(replica)
             return columns
 
-        return np.concatenate(list(workers.map(run, micro_batches(len(prepared), self.micro_batch))), axis=1)
+        return np.concatenate(list(workers.map(run, micro_batches(len(prepared), self.micro_batch))), axis=-1)
 
 
 class PreparedImages:

@@ -34,32 +34,41 @@ class Item(NamedTuple):
 class Site:
     """Where a layer is to be built: what arrives there, and the options of the whole network.
 
-    gives : "maps" (size maps on the graph) or "features" (size numbers), what the layer below gives
+    gives : what the layer below gives: "image" (at the start), "maps" (size maps on the graph), "planes" (size
+        maps of `shape` pixels), "harmonics" (complex planes of two orders) or "features" (size numbers)
     """
 
-    n_nodes: int
-    gives: str = "maps"
+    shape: tuple[int, int]
+    gives: str = "image"
     size: int = 1
     mixing: str = "vector"
     active: str = "map"
     init: str = "default"
     standardise: bool = True
+    outside: str = "zeros"
     dtype: str = "float32"
     graph: Graph | None = None
     rng: np.random.Generator | None = None
+
+    @property
+    def n_nodes(self) -> int:
+        """How many pixels a map has."""
+        return self.shape[0] * self.shape[1]
 
 
 class LayerKind:
     """What the parser and the builder must know of a kind of layer; see the classes below.
 
     arguments : the names of its numbers; smallest : the least value of each
-    takes, gives : "maps" or "features"
+    takes, gives : "maps", "planes", "harmonics" or "features"; all but features can also begin with the image
+    also : what else it can take
     """
 
     arguments: tuple[str, ...] = ()
     smallest: tuple[int, ...] = ()
     takes = "features"
     gives = "features"
+    also: tuple[str, ...] = ()
 
     def check(self, item: Item, site: Site) -> None:
         """Raise ArchitectureError if the item cannot stand at this site."""
@@ -67,6 +76,10 @@ class LayerKind:
     def size(self, numbers, site: Site) -> int:
         """How many maps or features come out."""
         return site.size
+
+    def shape(self, numbers, site: Site) -> tuple[int, int]:
+        """How many rows and columns of pixels come out."""
+        return site.shape
 
     def n_parameters(self, numbers, site: Site) -> int:
         """How many numbers are learned."""

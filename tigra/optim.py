@@ -7,7 +7,7 @@ import numpy as np
 from tigra.errors import UsageError
 from tigra.kernels import adam_step
 
-SCHEDULES = ("one-cycle", "constant")
+SCHEDULES = ("one-cycle", "constant", "cosine")
 
 
 class Adam:
@@ -47,13 +47,15 @@ def learning_rate(peak: float, step: int, n_steps: int, schedule: str = "one-cyc
     """The rate at step number `step` of 0..n_steps-1.
 
     "one-cycle": up from peak/25 over the first three tenths, then down to almost 0, both along half a cosine.
-    "constant": peak all along.
+    "constant": peak all along. "cosine": from peak down to almost 0, along half a cosine.
 
     >>> [round(learning_rate(1.0, step, 11), 3) for step in (0, 3, 10)]
     [0.04, 1.0, 0.0]
     """
     if schedule == "constant":
         return peak
+    if schedule == "cosine":
+        return float(peak * 0.5 * (1 + np.cos(np.pi * step / n_steps)))
     if schedule != "one-cycle":
         raise UsageError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}.")
     rise, done = 0.3, step / max(n_steps - 1, 1)

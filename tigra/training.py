@@ -15,10 +15,11 @@ import numpy as np
 
 from tigra.classifier import Classifier
 from tigra.errors import ShapeError, TrainingError
-from tigra.layers import Standardise
+from tigra.layers import Standardise, StandardisePixels
 from tigra.loss import image_losses, negative_log_likelihood
 from tigra.network import Network, PreparedImages
 from tigra.optim import Adam, learning_rate
+from tigra.passes import backward_together, forward_together, meeting_places
 from tigra.settings import Epoch, FitOptions, read_history
 from tigra.splits import Split, Splits, generator
 from tigra.workers import Workers, micro_batches
@@ -73,7 +74,8 @@ class Training:
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # where to go on, once `run` has ended
         self._space = Workspace()
-        if any(isinstance(layer, Standardise) and not layer.is_calibrated for layer in network.layers):
+        standardising = (layer for layer in network.layers if isinstance(layer, (Standardise, StandardisePixels)))
+        if any(not layer.is_calibrated for layer in standardising):
             network.calibrate(_some(self.train[0].images, options.seed), threads)
 
     @property
@@ -95,22 +97,22 @@ class Training:
 
     def best_network(self) -> Network:
         """A copy of the network with the best parameters so far."""
-        return self.network.with_parameters(self.network.parameters if self.best is None else self.best)
+        return self.network.with_parameters(self.network.learned if self.best is None else self.best)
 
     def run(self) -> Iterator[Epoch]:
         """Train on from where the run stands, yielding a record after each epoch."""
         if self.current is not None:
-            self.network.parameters[:] = self.current
+            self.network.learned = self.current
             self.current = None
         try:
             with Workers(self.threads) as workers:
-                replicas = [self.network.replica(keeps_results=False) for _ in range(self.threads)]
+                replicas = [self.network.replica(False, training=True) for _ in range(self.threads)]
                 while not self.is_finished and self._run_epoch(workers, replicas):
                     yield self.history[-1]
         finally:
-            self.current = self.network.parameters.copy()
+            self.current = self.network.learned
             if self.best is not None:
-                self.network.parameters[:] = self.best
+                self.network.learned = self.best
 
     def _run_epoch(self, workers, replicas) -> bool:
         """The rest of an epoch; False when told to stop before its end."""
@@ -155,12 +157,37 @@ class Training:
 
         parts = micro_batches(len(batch), self.network.micro_batch)
         gradients = self._space.array("gradients", (len(parts), self.network.n_parameters), self.network.dtype)
-        results = list(workers.map(work, gradients, parts))
+        if meeting_places(self.network):
+            results = self._together(batch, parts, gradients, workers, replicas)
+        else:
+            results = list(workers.map(work, gradients, parts))
         gradient = gradients[0]
         for other in gradients[1:]:
             gradient += other
         losses, hits = zip(*results, strict=True)
         return math.fsum(losses), sum(hits), gradient
+
+    def _together(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
+        """Fill the parts' gradients where images of a batch touch each other; (loss, hits) of every part."""
+        prepared, labels = self.train
+        while len(replicas) < len(parts):
+            replicas.append(self.network.replica(False, training=True))
+        at_work = replicas[: len(parts)]
+        signals = [replica.signal(prepared[batch[part]]) for replica, part in zip(at_work, parts, strict=True)]
+        scores, totals = forward_together(at_work, signals, workers)
+        results, grads = [], []
+        with np.errstate(all="ignore"):
+            for part_scores, part in zip(scores, parts, strict=True):
+                truth = labels[batch[part]]
+                loss, grad = negative_log_likelihood(part_scores, truth, len(batch), self.options.label_smoothing)
+                results.append((float(loss), int((part_scores.argmax(axis=0) == truth).sum())))
+                grads.append(grad)
+            backward_together(at_work, grads, workers)
+            for gradient, replica in zip(gradients, at_work, strict=True):
+                gradient[:] = replica.gradients
+            for place, total in zip(meeting_places(self.network), totals, strict=True):
+                self.network.layers[place].observe(total)
+        return results
 
     def _close_epoch(self, workers) -> None:
         """Validate, write the record, keep the parameters if they are the best so far."""
@@ -181,7 +208,7 @@ class Training:
             )
         )
         if is_best:
-            self.best = self.network.parameters.copy()
+            self.best = self.network.learned
         self.step, self.loss_sum, self.n_correct = 0, 0.0, 0
 
     def _validate(self, workers) -> tuple[float, float, float]:
@@ -197,7 +224,7 @@ class Training:
 
     def snapshot(self) -> tuple[dict, dict]:
         """(arrays, numbers) with which `restore` takes the run up again, to the same bits."""
-        current = self.network.parameters if self.current is None else self.current
+        current = self.network.learned if self.current is None else self.current
         best = current if self.best is None else self.best
         arrays = {
             "current": current,
@@ -229,7 +256,7 @@ class Training:
         self.optimizer.square[:] = arrays["adam_square"]
         self.best = arrays["best"].copy() if self.history else None
         self.current = arrays["current"].copy()
-        self.network.parameters[:] = arrays["best"]
+        self.network.learned = arrays["best"]
 
 
 def accuracy(network: Classifier, split, threads: int = 1, on_progress=lambda done, total: None) -> float:

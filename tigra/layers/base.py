@@ -20,7 +20,15 @@ class Layer:
     params : name -> array, learned; written in place, never rebound by a layer
     grads : name -> array of the same shape, overwritten by every backward
     state : name -> array, saved with the model but not learned
+    takes : "signal", a GraphSignal or features, or "planes", arrays (C, H, W, B) of pixels
+    is_training : whether forward may use the batch's own statistics, as batch normalisation does in training
+    adapts : whether its state follows the images of the training, step by step, and parts of a batch must meet at it
+        (`tigra.passes`)
     """
+
+    takes = "signal"
+    is_training = False
+    adapts = False
 
     def __init__(self, **params: np.ndarray):
         for name, array in params.items():
@@ -86,6 +94,16 @@ class Layer:
                 f" maps, got {active.dtype} {active.shape}."
             )
         return signal
+
+    def _check_planes(self, x, n_maps: int | None = None, smallest: int = 1) -> np.ndarray:
+        """x, if it holds planes (C, H, W, B) with the given number of maps (None: any) and at least that size."""
+        name = type(self).__name__
+        real = isinstance(x, np.ndarray) and np.issubdtype(x.dtype, np.floating)
+        if not real or x.ndim != 4 or n_maps not in (None, len(x)) or min(x.shape[1:3]) < smallest:
+            got = f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+            size = f", H and W at least {smallest}" if smallest > 1 else ""
+            raise ShapeError(f"{name} expects real planes of shape ({n_maps or 'C'}, H, W, B){size}, got {got}.")
+        return x
 
     @property
     def n_parameters(self) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from tigra.errors import ShapeError, UsageError
 from tigra.layers.base import Layer
 
-START_VALUES = ("default", "paper")
+START_VALUES = ("default", "paper", "he")
 
 
 class Dense(Layer):
@@ -29,7 +29,8 @@ class Dense(Layer):
 
     @classmethod
     def init(cls, n_in, n_out, rng, dtype, init="default", gain=1.0) -> Dense:
-        """Start values: "paper", all U[-1, 1] (section 6.1); "default", gain times He's for the ReLU, bias 0.
+        """Start values: "paper", all U[-1, 1] (section 6.1); "he", He's for the ReLU, bias 0;
+        "default", gain times He's.
 
         The paper's are far too large for hundreds of inputs: the softmax starts saturated. A small
         gain for the last layer lets the network start undecided, with the loss of chance.
@@ -38,6 +39,7 @@ class Dense(Layer):
             raise UsageError(f"init must be one of {', '.join(START_VALUES)}, got {init!r}.")
         if init == "paper":
             return cls(rng.uniform(-1, 1, (n_out, n_in)).astype(dtype), rng.uniform(-1, 1, n_out).astype(dtype))
+        gain = 1.0 if init == "he" else gain
         limit = gain * float(np.sqrt(6.0 / n_in))
         return cls(rng.uniform(-limit, limit, (n_out, n_in)).astype(dtype), np.zeros(n_out, dtype))
 
