@@ -13,6 +13,7 @@ from tigra_cli.data_options import check_options, data_options, given_options, l
 from tigra_cli.options import EXISTING_FILE
 from tigra_cli.output import Progress, duration, percent, print_json, table
 
+from tigra.architecture import MIXINGS
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
 from tigra.layers.dense import START_VALUES
@@ -26,6 +27,7 @@ SAVE_EVERY = 10  # seconds between saves while training, so that a power cut cos
 FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay", "label_smoothing"
 NETWORK_OPTIONS = (
     "architecture", "smoothing", "margin", "neighbours", "diagonal_weight", "boundary", "active", "mixing", "init",
+    "floor",
 )  # fmt: skip
 FROM_RECIPE = "the recipe's"
 
@@ -63,8 +65,11 @@ def recipe_option(name, kind, text):
 @recipe_option("--neighbours", click.Choice(["4", "8"]), "Edges of an inner pixel.")
 @recipe_option("--diagonal-weight", click.FloatRange(min=0, min_open=True), "Weight of diagonal edges.")
 @recipe_option("--boundary", click.Choice(["padded", "free"]), "Pixels at the border.")
-@recipe_option("--active", click.Choice(["map", "union"]), "Sets of active nodes: per map, or one for all.")
-@recipe_option("--mixing", click.Choice(["vector", "full"]), "Weights of input maps: shared, or per filter.")
+@recipe_option(
+    "--active", click.Choice(["map", "union", "all"]), "Active nodes: per map, one set for all, or all nodes."
+)
+@recipe_option("--mixing", click.Choice(MIXINGS), "Weights of input maps: shared, per filter, or filters per pair.")
+@recipe_option("--floor", click.FloatRange(min=0, max=1), "Least deviation of statistics, as a share of the largest.")
 @recipe_option("--init", click.Choice(START_VALUES), "Start values of FC layers.")
 @data_options
 @click.pass_context

@@ -10,7 +10,7 @@ Read the modules in this order; each imports only those above it:
     datasets, contact_sheet            all of them by name, and to look at
     graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
     plane_kernels, harmonic_kernels    compiled loops over pixels, for other networks to compare with
-    layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
+    layers.base, .spectral_conv, .paired_conv, .dynamic_pool, .statistics, .dense
     layers.planes, .conv, .spatial_transformer, .harmonic_conv, .modulus      layers of those other networks
     loss, workers, classifier, network, passes      from signal to class scores
     notation, plane_kinds, architecture, recipes, methods      "SC[3, 3]-DP[300]-..." becomes a network
@@ -60,6 +60,7 @@ from tigra.layers import (
     MeanPool,
     ModulusNorm,
     ModulusReLU,
+    PairedConv,
     ReLU,
     SpatialTransformer,
     SpectralConv,
@@ -100,6 +101,7 @@ __all__ = [
     "ModulusNorm",
     "ModulusReLU",
     "Network",
+    "PairedConv",
     "RECIPES",
     "ReLU",
     "ShapeError",

@@ -9,12 +9,13 @@ import numpy as np
 from tigra.classifier import Classifier
 from tigra.errors import TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
-from tigra.layers import Layer, Standardise, StandardisePixels, Statistics
+from tigra.layers import Layer, PairedConv, Standardise, StandardisePixels, Statistics
 from tigra.transforms import smooth
 from tigra.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 from tigra.workspace import aligned_empty
 
 LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
+CALIBRATION_MAPS = 64  # images whose maps tell how large responses are
 TILE_NODES = 4096  # up to so many nodes a micro-batch has MICRO_BATCH images
 PREPARED_AT_ONCE = 256  # images, so that the smoothing's work arrays stay small
 
@@ -160,6 +161,8 @@ class Network(Classifier):
                 layer.calibrate(self._through(images, place, threads).T)
             if isinstance(layer, StandardisePixels):
                 layer.calibrate(self._through(images, place, threads))
+            if isinstance(layer, PairedConv):  # maps are large: a few images will do
+                layer.calibrate(self.forward(self.signal(self.prepare(images[:CALIBRATION_MAPS])), place))
 
     def _through(self, images, until: int, threads: int) -> np.ndarray:
         """Rows of outputs of layer number `until` - 1 for all images, by micro-batches."""

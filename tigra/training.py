@@ -15,7 +15,6 @@ import numpy as np
 
 from tigra.classifier import Classifier
 from tigra.errors import ShapeError, TrainingError
-from tigra.layers import Standardise, StandardisePixels
 from tigra.loss import image_losses, negative_log_likelihood
 from tigra.network import Network, PreparedImages
 from tigra.optim import Adam, learning_rate
@@ -74,8 +73,8 @@ class Training:
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # where to go on, once `run` has ended
         self._space = Workspace()
-        standardising = (layer for layer in network.layers if isinstance(layer, (Standardise, StandardisePixels)))
-        if any(not layer.is_calibrated for layer in standardising):
+        calibrated = (layer for layer in network.layers if hasattr(layer, "is_calibrated"))
+        if any(not layer.is_calibrated for layer in calibrated):
             network.calibrate(_some(self.train[0].images, options.seed), threads)
 
     @property
