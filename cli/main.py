@@ -16,6 +16,7 @@ COMMANDS = {
     "predict": "Name the class of each IMAGE.",
     "data": "List, fetch, verify and show the data sets.",
     "info": "Show what a model file holds.",
+    "figures": "Draw what a model has learned, and what it makes of images.",
     "gradcheck": "Compare every hand-written gradient with finite differences.",
 }
 

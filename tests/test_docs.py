@@ -76,7 +76,7 @@ def test_the_readme_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch):
                     assert float(result.stdout.split()[0]) >= 93.0
                 n_commands += 1
     assert n_commands >= 6
-    left = {"mnist-012.npz", "digit.png", "mine.npz", "small.npz", "pictures", "pictures.npz", "digits.png"}
+    left = {"mnist-012.npz", "digit.png", "mine.npz", "small.npz", "pictures", "pictures.npz", "digits.png", "figures"}
     assert {path.name for path in tmp_path.iterdir()} == left
 
 
@@ -198,7 +198,9 @@ def test_examples_in_the_derivations_hold():
     assert results.failed == 0 and results.attempted > 10
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/errata.md", "docs/derivations.md", "data/README.md"])
+@pytest.mark.parametrize(
+    "path", ["README.md", "docs/errata.md", "docs/derivations.md", "docs/tour.md", "data/README.md"]
+)
 def test_links_lead_to_files(path):
     text = (ROOT / path).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):

@@ -14,6 +14,8 @@ READING_ORDER = """
     graph grid_kernels polynomials workspace fused
     layers.base layers.spectral_conv layers.dynamic_pool layers.statistics layers.dense layers
     loss workers network notation architecture recipes optim settings training model_file gradcheck
+    inspection exhibit figures.canvas figures.tiles figures.maps figures.spectrum figures.invariance
+    figures.learning figures.animation figures.page figures
 """.split()
 
 

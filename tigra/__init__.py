@@ -14,6 +14,9 @@ Read the modules in this order; each imports only those above it:
     notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
     optim, settings, training          learning
     model_file, gradcheck              keeping it, checking it
+    inspection, exhibit                looking inside: what figures show, as numbers
+    figures.canvas, figures.tiles, figures.maps, figures.spectrum, figures.invariance,
+    figures.learning, figures.animation, figures.page, figures      and how it is drawn
 
 What most people need is here at the top:
 

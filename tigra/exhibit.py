@@ -129,5 +129,7 @@ def _history(training: dict) -> list[Epoch]:
         history = read_history(records, len(records))
     except (TypeError, TrainingError):  # a file's records may be of any kind
         return []
-    finite = all(np.isfinite([e.loss, e.accuracy, e.valid_loss, e.valid_error, e.valid_accuracy]).all() for e in history)
+    finite = all(
+        np.isfinite([e.loss, e.accuracy, e.valid_loss, e.valid_error, e.valid_accuracy]).all() for e in history
+    )
     return history if finite else []

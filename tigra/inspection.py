@@ -155,13 +155,21 @@ class ChebyshevSignals(NamedTuple):
     moments: np.ndarray
 
 
-def chebyshev_signals(network: Network, image: np.ndarray) -> ChebyshevSignals:
-    """What the statistics layer makes of the last map of one image (height, width)."""
+def chebyshev_signals(network: Network, image: np.ndarray, number: int | None = None) -> ChebyshevSignals:
+    """What the statistics layer makes of one image (height, width), in detail for one map.
+
+    number : of the map; by default the one with the largest mean
+    """
     place, layer = _statistics(network)
     z = network.replica().forward(network.signal(network.prepare(image[None])), until=place).values
-    signals = [t[0, :, 0].reshape(network.graph.shape).copy() for t in chebyshev(layer.graph, z[-1:], layer.max_order)]
     moments = network.features(image[None]).reshape(len(z), layer.max_order + 1, 2)
-    return ChebyshevSignals(len(z) - 1, np.stack(signals), moments)
+    i = int(moments[:, 0, 0].argmax()) if number is None else number
+    signals = [t[0, :, 0].reshape(network.graph.shape).copy() for t in _chebyshev(layer, z[i : i + 1])]
+    return ChebyshevSignals(i, np.stack(signals), moments)
+
+
+def _chebyshev(layer: Statistics, z: np.ndarray):
+    return chebyshev(layer.graph, z, layer.max_order)  # Eq. (14)
 
 
 def _statistics(network: Network) -> tuple[int, Statistics]:

@@ -18,11 +18,13 @@ from typing import NamedTuple
 
 from tigra.errors import UsageError
 from tigra.exhibit import Exhibit
-from tigra.figures import invariance, learning, maps, spectrum
 from tigra.figures.animation import turning
-from tigra.figures.canvas import as_file, drawing
-from tigra.figures.maps import NothingToShow
+from tigra.figures.canvas import as_files, drawing
+from tigra.figures.invariance import statistics, turn
+from tigra.figures.learning import confusion, training
+from tigra.figures.maps import NothingToShow, labels, mistakes, pooling, rotations
 from tigra.figures.page import page
+from tigra.figures.spectrum import filters, graph
 from tigra.model_file import write_atomically
 
 
@@ -36,17 +38,19 @@ class Entry(NamedTuple):
 
 OURS = "not in the paper"
 FIGURES = {  # in the order of the path from image to label
-    "labels": Entry("Test images and predicted labels", "the paper's Figure 1, fig:adv", maps.labels),
-    "graph": Entry("From pixels to a graph", "the input of the paper's Figure 2, fig:architecture", spectrum.graph),
-    "filters": Entry("Filters in the spectral domain", "the paper's Figure 9, fig:filter_ex", spectrum.filters),
-    "rotations": Entry("Feature maps of rotated images", "the paper's Figure 8, fig:VFM", maps.rotations),
-    "pooling": Entry("Feature maps after pooling", "the paper's Figures 4 and 10, fig:pool and fig:feature_maps_examples", maps.pooling),
-    "statistics": Entry("The statistics layer", "the paper's Figure 5, fig:stat_layer_im", invariance.statistics),
-    "turn": Entry("Features under a full turn", f"{OURS}; the invariance that its Figure 5 claims", invariance.turn),
-    "training": Entry("Training curves", OURS, learning.training),
-    "confusion": Entry("Confusion matrix", f"{OURS}; its accuracies are in tab:comparison", learning.confusion),
-    "mistakes": Entry("Misclassified images and their maps", "the paper's Figure 12, fig:il_big", maps.mistakes),
-}  # fmt: skip
+    "labels": Entry("Test images and predicted labels", "the paper's Figure 1, fig:adv", labels),
+    "graph": Entry("From pixels to a graph", "the input of the paper's Figure 2, fig:architecture", graph),
+    "filters": Entry("Filters in the spectral domain", "the paper's Figure 9, fig:filter_ex", filters),
+    "rotations": Entry("Feature maps of rotated images", "the paper's Figure 8, fig:VFM", rotations),
+    "pooling": Entry(
+        "Feature maps after pooling", "the paper's Figures 4 and 10, fig:pool and fig:feature_maps_examples", pooling
+    ),
+    "statistics": Entry("The statistics layer", "the paper's Figure 5, fig:stat_layer_im", statistics),
+    "turn": Entry("Features under a full turn", f"{OURS}; the invariance that its Figure 5 claims", turn),
+    "training": Entry("Training curves", OURS, training),
+    "confusion": Entry("Confusion matrix", f"{OURS}; its accuracies are in tab:comparison", confusion),
+    "mistakes": Entry("Misclassified images and their maps", "the paper's Figure 12, fig:il_big", mistakes),
+}
 ANIMATION = "turning"
 KINDS = "png", "svg"
 
@@ -88,8 +92,7 @@ def write(
             except NothingToShow as error:
                 skipped.append({"figure": name, "reason": str(error)})
                 continue
-            for kind in kinds:
-                content = as_file(figure, kind, f"{entry.title} ({entry.paper})", caption)
+            for kind, content in as_files(figure, kinds, f"{entry.title} ({entry.paper})", caption).items():
                 write_atomically(folder / f"{name}.{kind}", content)
             entries.append(_record(name, entry.title, entry.paper, caption, [f"{name}.{kind}" for kind in kinds]))
     if animated:

@@ -31,9 +31,7 @@ def turning(exhibit: Exhibit, n_frames: int = N_FRAMES) -> tuple[bytes, str]:
     palette = _common_palette(frames)
     frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     content = io.BytesIO()
-    frames[0].save(
-        content, "GIF", save_all=True, append_images=frames[1:], duration=FRAME_MS, loop=0, optimize=True
-    )
+    frames[0].save(content, "GIF", save_all=True, append_images=frames[1:], duration=FRAME_MS, loop=0, optimize=True)
     n_right = int((turned.probabilities[:-1].argmax(axis=1) == exhibit.upright.labels[exhibit.subject]).sum())
     text = (
         f"An image of class {exhibit.class_names[exhibit.upright.labels[exhibit.subject]]} of {exhibit.dataset} in a"

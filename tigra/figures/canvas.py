@@ -58,13 +58,17 @@ def new_figure(height: float, width: float = WIDTH, layout: str = "constrained")
     return figure
 
 
-def as_file(figure, kind: str, title: str, description: str) -> bytes:
-    """The content of a "png" or "svg" file, the same for the same figure."""
-    content = io.BytesIO()
-    facts = {"Title": title, "Description": description}
-    facts |= {"Date": None, "Creator": "tigra"} if kind == "svg" else {"Software": "tigra"}
-    figure.savefig(content, format=kind, dpi=DPI, metadata=facts)
-    return content.getvalue()
+def as_files(figure, kinds, title: str, description: str) -> dict[str, bytes]:
+    """The contents of files of these kinds, "png" and "svg", the same for the same figure."""
+    contents = {}
+    for kind in kinds:
+        content = io.BytesIO()
+        facts = {"Title": title, "Description": description}
+        facts |= {"Date": None, "Creator": "tigra"} if kind == "svg" else {"Software": "tigra"}
+        figure.savefig(content, format=kind, dpi=DPI, metadata=facts)
+        figure.set_layout_engine("none")  # places are found once, and hold for the next kind
+        contents[kind] = content.getvalue()
+    return contents
 
 
 @functools.cache

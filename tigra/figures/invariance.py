@@ -19,7 +19,7 @@ def statistics(exhibit: Exhibit):
     """Chebyshev signals of one map, and mean and variance over the orders, upright and turned."""
     network, image = exhibit.network, exhibit.subject_image
     upright = chebyshev_signals(network, image)
-    turned = chebyshev_signals(network, rotate(image[None], TURNED, exhibit.interpolation)[0])
+    turned = chebyshev_signals(network, rotate(image[None], TURNED, exhibit.interpolation)[0], upright.map)
     orders = spread(len(upright.signals), 6)
     height, width = network.graph.shape
     row_height = (WIDTH - 0.4) / 6 * height / width + 0.35
@@ -31,14 +31,14 @@ def statistics(exhibit: Exhibit):
         axes.spines[:].set_visible(False)
     for axes, order in zip(places, orders, strict=False):
         show_map(axes, upright.signals[order], largest_size(upright.signals[order]))
-        axes.set_title(f"$t_{{{order}}}$ of map {upright.map + 1}")
+        axes.set_title(f"$t_{{{order}}}$, map {upright.map + 1}")
     for axes, moment, name in zip(below.subplots(1, 2), (0, 1), ("mean μ", "variance σ²"), strict=True):
         _moments(axes, upright.moments[:, :, moment], turned.moments[:, :, moment])
         axes.set(xlabel="Chebyshev order k", ylabel=f"{name} of |$t_k$|")
     below.legend(*below.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     text = (
-        f"The statistics layer S[{len(upright.signals) - 1}]. Above: the signals t_k = T_k(L - I) z of the last map,"
-        " each on its own scale (red above 0, blue below). Below: mean and variance of |t_k| over all nodes, the"
+        f"The statistics layer S[{len(upright.signals) - 1}]. Above: the signals t_k = T_k(L - I) z of the map with"
+        " the largest mean, each on its own scale (red above 0, blue below). Below: mean and variance of |t_k| over all nodes, the"
         f" features of the image; dashed, with open marks: the same for the image turned by {TURNED:g} degrees."
     )
     return figure, text
@@ -49,12 +49,17 @@ def _moments(axes, upright: np.ndarray, turned: np.ndarray) -> None:
     orders, every = np.arange(upright.shape[1]), max(1, upright.shape[1] // 20)
     for place, i in enumerate(spread(len(upright), 3)):
         look = {"color": LINES[place], "marker": MARKERS[place], "markevery": every}
-        axes.plot(orders, upright[i], **look, markersize=3, linewidth=1, label=f"map {i + 1}")
-        axes.plot(orders, turned[i], "--", **look, markersize=6, markerfacecolor="none", linewidth=0.8)
-    if (upright > 0).all() and (turned > 0).all():
+        axes.plot(orders, _positive(upright[i]), **look, markersize=3, linewidth=1, label=f"map {i + 1}")
+        axes.plot(orders, _positive(turned[i]), "--", **look, markersize=6, markerfacecolor="none", linewidth=0.8)
+    if (upright > 0).any():
         axes.set_yscale("log")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.plot([], [], "--", color="0.3", marker="o", markerfacecolor="none", label=f"turned by {TURNED:g}°")
+
+
+def _positive(values: np.ndarray) -> np.ndarray:
+    """Values for a logarithmic axis: those that are not positive are left out."""
+    return np.where(values > 0, values, np.nan)
 
 
 def turn(exhibit: Exhibit):
@@ -84,8 +89,8 @@ def turn(exhibit: Exhibit):
     unit = "standard deviations over the training images" if is_in_deviations else "of its largest value"
     text = (
         f"An image of class {truth} of {exhibit.dataset} under a full turn ({exhibit.interpolation} interpolation)."
-        f" Above: pixels of the image. Middle: statistics features, coloured by their place in the vector; flat lines"
-        f" are the point. Over the turn a feature's standard deviation is {np.median(ripple):.2g} {unit} (median of all"
+        f" Above: pixels of the image. Middle: statistics features, coloured by their place in the vector; of an"
+        f" invariant network the lines are flat. Over the turn a feature's standard deviation is {np.median(ripple):.2g} {unit} (median of all"
         f" features; the largest is {ripple.max():.2g}), a pixel's {np.median(pixels.std(axis=0)):.2g}. Dotted:"
         " multiples of 90 degrees, where nothing is interpolated if the image is square. Below: class probabilities."
     )

@@ -51,7 +51,7 @@ def confusion(exhibit: Exhibit):
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     names = [written(name, 14) for name in exhibit.class_names]
     side = min(WIDTH - 0.8, max(2.9, 0.42 * n_classes + 1.3))
-    figure = new_figure(height=side, width=side + 0.5)
+    figure = new_figure(height=side, width=side + 0.8, layout="compressed")
     axes = figure.subplots()
     picture = axes.imshow(100 * shares, cmap=SEQUENTIAL, vmin=0, vmax=100)
     figure.colorbar(picture, ax=axes, fraction=0.045, pad=0.02, label="% of the true class")

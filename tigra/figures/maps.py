@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tigra.exhibit import Exhibit
-from tigra.figures.canvas import SEQUENTIAL, written
-from tigra.figures.tiles import NOWHERE, colour_bar, corner_label, largest_size, show_image, show_map, tile_sheet
+from tigra.figures.canvas import written
+from tigra.figures.tiles import TileSheet, largest_size
 from tigra.inspection import Step, spread, steps
 from tigra.layers import SpectralConv
 from tigra.transforms import rotate
@@ -26,31 +26,25 @@ def labels(exhibit: Exhibit):
     blocks = [shown[start : start + COLUMNS] for start in range(0, len(shown), COLUMNS)]
     kinds = ["upright", "as tested"] if exhibit.is_transformed else ["as tested"]
     columns = min(COLUMNS, len(shown))
-    figure, axes, _ = tile_sheet(
-        exhibit.network.image_shape, len(blocks) * kinds, columns * [""], largest=0.9, block=len(kinds)
-    )
-    for place in axes[-1, len(blocks[-1]) :]:
-        place.set_visible(False)
+    sheet = TileSheet(exhibit.network.image_shape, len(blocks) * kinds, columns * [""], largest=0.9, block=len(kinds))
     for row, (block, kind) in enumerate((block, kind) for block in blocks for kind in kinds):
         for column, number in enumerate(block):
-            _labelled_image(axes[row, column], exhibit, number, kind == "upright")
-        for place in axes[row, len(block) :]:
-            place.set_visible(False)
+            _labelled_image(sheet, row, column, exhibit, number, kind == "upright")
     n_wrong = int(exhibit.is_wrong[shown].sum())
     text = (
         f"Test images of {exhibit.dataset} with the class that the network names ({exhibit.protocol})."
         f" A cross and a frame mark wrong ones; as tested, {n_wrong} of these {len(shown)} are wrong."
     )
-    return figure, text
+    return sheet.figure, text
 
 
-def _labelled_image(axes, exhibit: Exhibit, number: int, upright: bool, margin: int = 0) -> None:
+def _labelled_image(sheet, row, column, exhibit: Exhibit, number: int, upright: bool = False, margin: int = 0) -> None:
     split, predicted = exhibit.test, exhibit.predicted
     if upright:
         split, predicted = exhibit.upright, exhibit.predicted_upright
-    show_image(axes, framed(split.images[number], margin))
+    sheet.image(row, column, framed(split.images[number], margin))
     names = exhibit.class_names
-    corner_label(axes, names[predicted[number]], names[split.labels[number]])
+    sheet.corner(row, column, names[predicted[number]], names[split.labels[number]])
 
 
 def framed(image: np.ndarray, margin: int) -> np.ndarray:
@@ -67,24 +61,23 @@ def rotations(exhibit: Exhibit):
         raise NothingToShow("the network has no spectral layer")
     row_labels = ["image", *(f"{step.name}\nfilter {step.maps[place] + 1}" for step, place in rows)]
     heads = [f"{angle}°" for angle in ANGLES]
-    figure, axes, bars = tile_sheet(network.graph.shape, row_labels, heads, bars=True)
-    bars[0].set_visible(False)
+    sheet = TileSheet(network.graph.shape, row_labels, heads, bars=True)
     predicted, truth = network.predict(turned, exhibit.threads), exhibit.upright.labels[exhibit.subject]
     for column in range(len(ANGLES)):
-        show_image(axes[0, column], framed(turned[column], network.options["margin"]))
-        corner_label(axes[0, column], names[predicted[column]], names[truth])
+        sheet.image(0, column, framed(turned[column], network.options["margin"]))
+        sheet.corner(0, column, names[predicted[column]], names[truth])
     for row, (step, place) in enumerate(rows, start=1):
         largest = largest_size(step.values[:, place])
         for column in range(len(ANGLES)):
-            picture = show_map(axes[row, column], step.values[column, place], largest)
-        colour_bar(figure, picture, bars[row])
+            sheet.map(row, column, step.values[column, place], largest)
+        sheet.scale(row, largest)
     text = (
         f"An image of class {names[truth]} of {exhibit.dataset}, turned by multiples of 45 degrees"
         f" ({exhibit.interpolation} interpolation), its predicted class in the corner, and its maps after the spectral"
         f" layers: they turn with the image. {int((predicted == truth).sum())} of {len(ANGLES)} are named rightly."
         " Each row has one scale."
     )
-    return figure, text
+    return sheet.figure, text
 
 
 def _maps_after_convolutions(network, images) -> list[tuple[Step, int]]:
@@ -109,31 +102,29 @@ def pooling(exhibit: Exhibit):
     for step, place in columns:
         heads.append(f"{step.name}\n{'active sets' if place is None else f'map {step.maps[place] + 1}'}")
     row_labels = [written(names[exhibit.test.labels[number]]) for number in numbers]
-    figure, axes, _ = tile_sheet(network.graph.shape, row_labels, heads)
+    sheet = TileSheet(network.graph.shape, row_labels, heads)
     for row, number in enumerate(numbers):
-        _labelled_image(axes[row, 0], exhibit, number, upright=False, margin=network.options["margin"])
+        _labelled_image(sheet, row, 0, exhibit, number, margin=network.options["margin"])
         for column, (step, place) in enumerate(columns, start=1):
-            _pooled_tile(axes[row, column], step, place, row)
+            _pooled_tile(sheet, row, column, step, place)
     text = (
         "A test image of each class (of many, of some), and its maps after each dynamic pooling: grey nodes are not"
         " active, and count as 0; the number of active nodes stands in the corner. The columns 'active sets' show in"
         " how many of the layer's maps a node is active, from none (grey) over few (dark) to all (light); the number"
         " is the size of their union Omega."
     )
-    return figure, text
+    return sheet.figure, text
 
 
-def _pooled_tile(axes, step: Step, place: int | None, row: int) -> None:
-    from matplotlib import colormaps
-
+def _pooled_tile(sheet, row: int, column: int, step: Step, place: int | None) -> None:
+    """A map on its active nodes, or, without a place, the active sets of all maps."""
     if place is None:
-        counts = np.ma.masked_equal(step.counts[row], 0)
-        axes.imshow(counts, cmap=colormaps[SEQUENTIAL].with_extremes(bad=NOWHERE), vmin=1, vmax=max(2, step.n_maps))
+        sheet.counts(row, column, step.counts[row], step.n_maps)
         n_active = int((step.counts[row] > 0).sum())
     else:
-        show_map(axes, step.values[row, place], largest_size(step.values[:, place]), step.active[row, place])
+        sheet.map(row, column, step.values[row, place], largest_size(step.values[:, place]), step.active[row, place])
         n_active = int(step.active[row, place].sum())
-    corner_label(axes, str(n_active), size=6)
+    sheet.corner(row, column, str(n_active), size=6)
 
 
 def mistakes(exhibit: Exhibit, n_rows: int = 7):
@@ -149,14 +140,14 @@ def mistakes(exhibit: Exhibit, n_rows: int = 7):
         f"{'wrong' if exhibit.is_wrong[number] else 'right'}:\nis {written(names[exhibit.test.labels[number]], 12)}"
         for number in numbers
     ]
-    figure, axes, _ = tile_sheet(network.graph.shape, row_labels, heads)
+    sheet = TileSheet(network.graph.shape, row_labels, heads)
     for row, number in enumerate(numbers):
-        _labelled_image(axes[row, 0], exhibit, number, upright=False, margin=network.options["margin"])
+        _labelled_image(sheet, row, 0, exhibit, number, margin=network.options["margin"])
         for column, (step, place) in enumerate(columns, start=1):
-            show_map(axes[row, column], step.values[row, place], largest_size(step.values[:, place]))
+            sheet.map(row, column, step.values[row, place], largest_size(step.values[:, place]))
     text = (
         f"{len(shown_wrong)} of the {len(wrong)} misclassified among {len(exhibit.test.labels)} test images of"
         f" {exhibit.dataset}, marked by a frame and a cross, and {len(shown_right)} that are named rightly, with their"
         " maps after the spectral layers. Each column has one scale, with white for 0."
     )
-    return figure, text
+    return sheet.figure, text
