@@ -94,6 +94,11 @@ def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, mo
             assert apart or box.y0 > its_box.y1 - 1.5 or its_box.y0 > box.y1 - 1.5, f"{text!r} lies over {other!r}"
 
 
+def test_captions_name_the_papers_figure():
+    for entry in figures.FIGURES.values():
+        assert re.search(r"fig:\w+|not in the paper", entry.paper)
+
+
 def test_start_values_are_dashed_and_learned_ones_solid(shown):
     figure, _ = figures.draw(shown, "filters")
     lines = [line for line in figure.axes[1].get_lines() if len(line.get_xdata()) > 2]
@@ -111,16 +116,17 @@ def test_wrong_images_are_framed_and_right_ones_are_not(shown):
     assert f"{len(crosses)} of the {n_wrong} misclassified among 24" in caption
 
 
-def test_all_files_are_written_with_a_page_that_shows_them(shown, tmp_path):
+def test_all_files_are_written_with_a_page_that_shows_them(shown, tmp_path, monkeypatch):
+    few = {name: figures.FIGURES[name] for name in ("filters", "pooling", "confusion")}  # each is drawn above
+    monkeypatch.setattr(figures, "FIGURES", few)
     seen = []
     entries, skipped = figures.write(shown, tmp_path / "a" / "b", on_progress=lambda *report: seen.append(report))
-    assert skipped == [] and [entry["figure"] for entry in entries] == [*figures.FIGURES, "turning"]
-    assert seen[0] == ("labels", 0, 11) and seen[-1] == ("turning", 10, 11)
+    assert skipped == [] and [entry["figure"] for entry in entries] == [*few, "turning"]
+    assert seen[0] == ("filters", 0, 4) and seen[-1] == ("turning", 3, 4)
     files = {name for entry in entries for name in entry["files"]}
     assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == files | {"index.html"}
     page = (tmp_path / "a" / "b" / "index.html").read_text()
     for entry in entries:
-        assert re.search(r"fig:\w+|not in the paper", entry["paper"])
         for name in entry["files"]:
             path = tmp_path / "a" / "b" / name
             assert f'"{name}"' in page

@@ -14,7 +14,7 @@ Read the modules in this order; each imports only those above it:
     notation, architecture, recipes    "SC[3, 3]-DP[300]-..." becomes a network
     optim, settings, training          learning
     model_file, gradcheck              keeping it, checking it
-    inspection, exhibit                looking inside: what figures show, as numbers
+    inspection, exhibit                looking inside, in numbers
     figures.canvas, figures.tiles, figures.maps, figures.spectrum, figures.invariance,
     figures.learning, figures.animation, figures.page, figures      and how it is drawn
 

@@ -35,8 +35,8 @@ def turning(exhibit: Exhibit, n_frames: int = N_FRAMES) -> tuple[bytes, str]:
     n_right = int((turned.probabilities[:-1].argmax(axis=1) == exhibit.upright.labels[exhibit.subject]).sum())
     text = (
         f"An image of class {exhibit.class_names[exhibit.upright.labels[exhibit.subject]]} of {exhibit.dataset} in a"
-        f" full turn ({exhibit.interpolation} interpolation), with the active nodes of a map after pooling and the class"
-        f" probabilities (bold: the true class). Named rightly at {n_right} of {n_frames} angles."
+        f" full turn ({exhibit.interpolation} interpolation), with the active nodes of its first map after pooling and"
+        f" the class probabilities (bold: the true class). Named rightly at {n_right} of {n_frames} angles."
     )
     return content.getvalue(), text
 

@@ -12,10 +12,10 @@ from tigra.errors import UsageError
 
 WIDTH = 7.2  # inches: the text width of a printed page, so that letters of 8 points stay 8 points
 DPI = 150
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE = (  # Okabe and Ito's colours: safe for colour-blind readers
-    "#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",
+# Okabe and Ito's colours, safe for colour-blind readers, without yellow, which is too pale for a line
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = LINES = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 )  # fmt: skip
-LINES = BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK  # yellow is too pale for a line
 MARKERS = "osD^vPX"
 SEQUENTIAL, SIGNED = "cividis", "RdBu_r"
 STYLE = {

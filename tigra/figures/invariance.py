@@ -38,8 +38,9 @@ def statistics(exhibit: Exhibit):
     below.legend(*below.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     text = (
         f"The statistics layer S[{len(upright.signals) - 1}]. Above: the signals t_k = T_k(L - I) z of the map with"
-        " the largest mean, each on its own scale (red above 0, blue below). Below: mean and variance of |t_k| over all nodes, the"
-        f" features of the image; dashed, with open marks: the same for the image turned by {TURNED:g} degrees."
+        " the largest mean, each on its own scale (red above 0, blue below). Below: mean and variance of |t_k| over"
+        " all nodes, the features of the image; dashed, with open marks: the same for the image turned by"
+        f" {TURNED:g} degrees."
     )
     return figure, text
 
@@ -89,10 +90,11 @@ def turn(exhibit: Exhibit):
     unit = "standard deviations over the training images" if is_in_deviations else "of its largest value"
     text = (
         f"An image of class {truth} of {exhibit.dataset} under a full turn ({exhibit.interpolation} interpolation)."
-        f" Above: pixels of the image. Middle: statistics features, coloured by their place in the vector; of an"
-        f" invariant network the lines are flat. Over the turn a feature's standard deviation is {np.median(ripple):.2g} {unit} (median of all"
-        f" features; the largest is {ripple.max():.2g}), a pixel's {np.median(pixels.std(axis=0)):.2g}. Dotted:"
-        " multiples of 90 degrees, where nothing is interpolated if the image is square. Below: class probabilities."
+        " Above: pixels of the image. Middle: statistics features, coloured by their place in the vector; of an"
+        f" invariant network the lines are flat. Over the turn a feature's standard deviation is"
+        f" {np.median(ripple):.2g} {unit} (median of all features; the largest is {ripple.max():.2g}), a pixel's"
+        f" {np.median(pixels.std(axis=0)):.2g} over the test images. Dotted: multiples of 90 degrees, where nothing is"
+        " interpolated if the image is square. Below: class probabilities."
     )
     return figure, text
 
