@@ -15,7 +15,7 @@ from tigra.inspection import FullTurn, Step, full_turn, spread, steps
 N_FRAMES = 72
 FRAME_MS = 70
 N_COLOURS = 64  # of the GIF's palette; fewer colours, smaller file
-MOST_BARS = 8
+MOST_BARS = 10
 
 
 def turning(exhibit: Exhibit, n_frames: int = N_FRAMES) -> tuple[bytes, str]:

@@ -17,8 +17,9 @@ MOST_BANKS = 4
 def graph(exhibit: Exhibit):
     """The image, some of its pixels as nodes with their edges, and a row of the Laplacian."""
     network = exhibit.network
-    image = framed(exhibit.subject_image, network.options["margin"])
-    top, left, height, width = _liveliest_window(image)
+    image, margin = framed(exhibit.subject_image, network.options["margin"]), network.options["margin"]
+    top, left, height, width = _liveliest_window(exhibit.subject_image)
+    top, left = top + margin, left + margin
     figure = new_figure(height=2.75)
     whole, part, row = figure.subplots(1, 3)
     show_image(whole, image)
@@ -36,7 +37,7 @@ def graph(exhibit: Exhibit):
     grid = network.graph
     text = (
         f"An image as a signal on a grid graph of {grid.n_nodes} nodes: every pixel (with the margin of"
-        f" {network.options['margin']} pixels) is a node, with edges to its {grid.neighbours} neighbours; line widths"
+        f" {margin} pixels) is a node, with edges to its {grid.neighbours} neighbours; line widths"
         f" show their weights, 1 straight{f' and {grid.diagonal_weight:g} diagonal' if grid.neighbours == 8 else ''}."
         " Right: what the Laplacian L = I - D^(-1/2) A D^(-1/2) puts on a node and its neighbours."
     )
