@@ -33,7 +33,7 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.10",
-    packages=["tigra", "tigra.layers", "tigra_cli", "tigra_data"],
+    packages=["tigra", "tigra.layers", "tigra.figures", "tigra_cli", "tigra_data"],
     package_dir={"tigra_cli": "cli", "tigra_data": "data"},
     package_data={"tigra_data": ["*.npz", "README.md"]},
     install_requires=[

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from functools import partial
-
 import click
 import numpy as np
-from tigra_cli.data_options import check_options, data_dir_option, given_options, loading, test_options
+from tigra_cli.data_options import data_dir_option, given_options, test_options
+from tigra_cli.model_data import checked_dataset, splits_for
 from tigra_cli.options import json_option, model_argument, seed_option, threads_option
 from tigra_cli.output import Progress, percent, print_json, table
 
-from tigra.datasets import DATASETS, load_dataset
-from tigra.errors import DatasetError, ShapeError
-from tigra.folders import load_test_folder
 from tigra.invariance import measure_invariance
 from tigra.model_file import load_model
 from tigra.splits import generator
-from tigra.training import accuracy, split_hash
+from tigra.training import accuracy
 
 
 @click.command()
@@ -56,22 +51,12 @@ def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir,
     """
     loaded = load_model(model)
     network = loaded.network
-    dataset = dataset or loaded.training.get("dataset")
-    if dataset is None:
-        raise click.UsageError(f"{model} does not name its data set; choose one of {', '.join(DATASETS)}.")
     given = given_options(settings) | (
         {"interpolation": settings["interpolation"]} if settings["interpolation"] else {}
     )
-    if dataset not in DATASETS and not os.path.isdir(dataset) and dataset == loaded.training.get("dataset"):
-        raise click.UsageError(f"The folder {dataset} is not here; say where: tigra evaluate {model} FOLDER.")
-    check_options(dataset, given, data_dir)
+    dataset = checked_dataset(model, loaded, dataset, given, data_dir, f"tigra evaluate {model} FOLDER")
     with Progress() as progress:
-        load = partial(load_dataset, data_dir=data_dir, threads=threads, on_progress=loading(progress))
-        load_folder = partial(load_test_folder, threads=threads, on_progress=loading(progress))
-        splits = _splits(loaded, dataset, given, load, load_folder)
-        if splits.image_shape != network.image_shape:
-            sizes = ["x".join(map(str, shape)) for shape in (network.image_shape, splits.image_shape)]
-            raise ShapeError(f"{model} takes images of {sizes[0]}, but {dataset} has {sizes[1]}; choose another one.")
+        splits = splits_for(model, loaded, dataset, given, data_dir, threads, progress)
         facts = {"model": model, "dataset": dataset, "seed": seed, "n_images": len(splits.test.labels)}
         measure = _invariance if invariance else _accuracy
         report, text = measure(network, splits, dataset, runs, seed, threads, progress)
@@ -128,26 +113,3 @@ def _invariance(network, splits, dataset, runs, seed, threads, progress) -> tupl
     header = "transformation", "other label", "probability moved", "at most", "accuracy"
     text = f"{table(rows, header)}\n{len(labels)} upright test images of {dataset}, {interpolation} interpolation,"
     return {"interpolation": interpolation, "invariance": result}, text + " shifts of up to 2 pixels each way"
-
-
-def _splits(loaded, dataset, given, load, load_folder):
-    """The data set, split as for the training; of a folder, wherever it lies, all that was not learned from."""
-    record, network = loaded.training, loaded.network
-    is_same, stored = dataset == record.get("dataset"), record.get("dataset_options", {})
-    if dataset not in DATASETS:
-        wanted = "invert", "test_rotations", "interpolation"
-        options = {name: value for name, value in (stored | given).items() if name in wanted}
-        learned = frozenset(record.get("learned", "").split())
-        return load_folder(dataset, network.image_shape, network.class_names, learned, **options)
-    splits = load(dataset, **(stored if is_same else {}) | given)
-    if is_same and record.get("split_hash") not in (None, split_hash(splits)):
-        raise DatasetError(
-            f"The images of {dataset} are not those that the model was trained on, so its test images may be among"
-            " them; use the files, and the version of tigra, of the training."
-        )
-    if splits.class_names != network.class_names:
-        raise ShapeError(
-            f"The model knows the classes {', '.join(network.class_names)}, but {dataset} has"
-            f" {', '.join(splits.class_names)}; choose a data set with the same classes."
-        )
-    return splits

@@ -17,6 +17,7 @@ COMMANDS = {
     "reproduce": "Reproduce a TABLE of the paper and print it beside the paper's numbers.",
     "data": "List, fetch, verify and show the data sets.",
     "info": "Show what a model file holds.",
+    "figures": "Draw what a model has learned, and what it makes of images.",
     "gradcheck": "Compare every hand-written gradient with finite differences.",
 }
 

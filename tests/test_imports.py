@@ -17,6 +17,8 @@ READING_ORDER = """
     loss workers classifier network passes notation plane_kinds architecture recipes methods optim settings training
     morlet scattering feature_cache affine_pca deepscat fitting atomic_files model_file
     packaged runs invariance nearest tables reproduction check_cases gradcheck
+    inspection exhibit figures.canvas figures.tiles figures.maps figures.spectrum figures.invariance
+    figures.learning figures.animation figures.page figures
 """.split()
 
 

@@ -20,6 +20,9 @@ Read the modules in this order; each imports only those above it:
     invariance                         how little answers change
     nearest, tables, reproduction      the paper's tables
     check_cases, gradcheck             every gradient checked
+    inspection, exhibit                looking inside, in numbers
+    figures.canvas, figures.tiles, figures.maps, figures.spectrum, figures.invariance,
+    figures.learning, figures.animation, figures.page, figures      and how it is drawn
 
 What most people need is here at the top:
 

@@ -1,0 +1,215 @@
+"""Figures are drawn, for all kinds of networks, with every letter inside the picture and none over another."""
+
+import io
+import json
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+from tigra_cli.main import main
+
+import tigra
+from tigra import figures
+from tigra.errors import UsageError
+from tigra.exhibit import exhibit
+from tigra.settings import Epoch
+
+pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install -e '.[figures]'")
+ROOT = Path(__file__).parent.parent
+LONG = ["a rather long name of a class", "price $5_{", "猫", *map(str, range(9))]
+
+
+def history(n_epochs):
+    return [Epoch(n, 1 / n, 1 - 0.5 / n, 1.2 / n, 0.1, 1 - 0.6 / n, n in (1, n_epochs)) for n in range(1, n_epochs + 1)]
+
+
+@pytest.fixture(scope="module")
+def shown(small_splits):
+    """Two spectral layers, three classes, a history."""
+    network = tigra.build_network("SC[2, 2]-DP[60]-SC[3, 2]-DP[30]-S[3]-FC[8]", (14, 14), 3, margin=1)
+    network.calibrate(small_splits.train.images)
+    return replace(exhibit(network, small_splits), history=history(20))
+
+
+@pytest.fixture(scope="module")
+def odd(small_splits):
+    """Many filters and orders, many classes with odd names, wide images, no pooling, no history, nothing calibrated."""
+    network = tigra.build_network("SC[9, 4]-S[40]", (10, 14), 12, boundary="free")
+    network.class_names = LONG
+    split = tigra.Split(small_splits.test.images[:, :10], np.arange(24) % 12)
+    splits = tigra.Splits("odd", split, split, split, split, LONG, transform=None)
+    return exhibit(network, splits)
+
+
+@pytest.fixture(scope="module")
+def bare(small_splits):
+    """The least that a network can be: statistics and a linear layer, and one test image."""
+    split = tigra.Split(small_splits.test.images[:1], small_splits.test.labels[:1])
+    splits = tigra.Splits("bare", split, split, split, split, ["0", "1", "2"], transform=None)
+    return exhibit(tigra.build_network("S[0]", (14, 14), 3, standardise=False), splits)
+
+
+def drawn_letters(figure, monkeypatch):
+    """(text, box in pixels) of all that is written in a figure, as it was drawn."""
+    from matplotlib.text import Text
+
+    seen, draw = [], Text.draw
+
+    def noted(self, renderer, *arguments, **options):
+        if self.get_visible() and self.get_text().strip():
+            seen.append(self)
+        return draw(self, renderer, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Text, "draw", noted)
+        figure.canvas.draw()
+    return [(text.get_text(), Text.get_window_extent(text)) for text in dict.fromkeys(seen)]
+
+
+@pytest.mark.parametrize("name", figures.FIGURES)
+@pytest.mark.parametrize("case", ["shown", "odd", "bare"])
+def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, monkeypatch):
+    try:
+        figure, caption = figures.draw(request.getfixturevalue(case), name)
+    except UsageError as error:
+        assert case != "shown" and re.search("no spectral layer|no pooling layer|no record of its training", str(error))
+        return
+    assert caption.endswith(".") and len(caption) > 80
+    assert figure.get_figwidth() <= 7.3 and figure.get_figheight() < 10
+    with figures.drawing():
+        letters = drawn_letters(figure, monkeypatch)
+    assert letters
+    for text, box in letters:
+        inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= figure.bbox.x1 + 1 and box.y1 <= figure.bbox.y1 + 1
+        assert inside, f"{text!r} is clipped"
+    for i, (text, box) in enumerate(letters):
+        for other, its_box in letters[:i]:
+            apart = box.x0 > its_box.x1 - 1.5 or its_box.x0 > box.x1 - 1.5
+            assert apart or box.y0 > its_box.y1 - 1.5 or its_box.y0 > box.y1 - 1.5, f"{text!r} lies over {other!r}"
+
+
+def test_captions_name_the_papers_figure():
+    for entry in figures.FIGURES.values():
+        assert re.search(r"fig:\w+|not in the paper", entry.paper)
+
+
+def test_start_values_are_dashed_and_learned_ones_solid(shown):
+    figure, _ = figures.draw(shown, "filters")
+    lines = [line for line in figure.axes[1].get_lines() if len(line.get_xdata()) > 2]
+    assert [line.get_linestyle() for line in lines] == ["-", "--"] * 3
+    learned, start = lines[0].get_ydata(), lines[1].get_ydata()
+    np.testing.assert_allclose(learned, start, atol=1e-6, err_msg="nothing was learned yet")  # float32 filters
+
+
+def test_wrong_images_are_framed_and_right_ones_are_not(shown):
+    figure, caption = figures.draw(shown, "mistakes")
+    n_wrong = int(shown.is_wrong.sum())
+    (axes,) = figure.axes
+    crosses = [text for text in axes.texts if "✗" in text.get_text()]
+    assert len(axes.patches) == len(crosses) == min(n_wrong, 5) > 0
+    assert f"{len(crosses)} of the {n_wrong} misclassified among 24" in caption
+
+
+def test_all_files_are_written_with_a_page_that_shows_them(shown, tmp_path, monkeypatch):
+    few = {name: figures.FIGURES[name] for name in ("filters", "pooling", "confusion")}  # each is drawn above
+    monkeypatch.setattr(figures, "FIGURES", few)
+    monkeypatch.setattr(figures, "turning", partial(figures.turning, n_frames=12))
+    seen = []
+    entries, skipped = figures.write(shown, tmp_path / "a" / "b", on_progress=lambda *report: seen.append(report))
+    assert skipped == [] and [entry["figure"] for entry in entries] == [*few, "turning"]
+    assert seen[0] == ("filters", 0, 4) and seen[-1] == ("turning", 3, 4)
+    files = {name for entry in entries for name in entry["files"]}
+    assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == files | {"index.html"}
+    page = (tmp_path / "a" / "b" / "index.html").read_text()
+    for entry in entries:
+        for name in entry["files"]:
+            path = tmp_path / "a" / "b" / name
+            assert f'"{name}"' in page
+            if name.endswith(".svg"):
+                assert ElementTree.parse(path).getroot().tag.endswith("svg")
+            else:
+                with Image.open(path) as picture:
+                    picture.load()
+                    assert max(picture.size) <= 1600
+    with Image.open(tmp_path / "a" / "b" / "turning.gif") as picture:
+        assert picture.n_frames == 12 and picture.info["loop"] == 0
+    assert (tmp_path / "a" / "b" / "turning.gif").stat().st_size < 1.5e6
+
+
+def test_the_same_figure_is_the_same_file(shown):
+    for kind in ("png", "svg"):
+        contents = []
+        for _ in range(2):
+            figure, caption = figures.draw(shown, "confusion")
+            with figures.drawing():
+                contents.append(figures.as_files(figure, [kind], "title", caption)[kind])
+        assert contents[0] == contents[1]
+
+
+def test_the_animation_shows_the_active_nodes_and_does_without(shown, odd, bare):
+    for subject, n_panels in ((shown, 3), (odd, 1), (bare, 1)):
+        content, caption = figures.turning(subject, n_frames=4)
+        with Image.open(io.BytesIO(content)) as picture:
+            assert picture.width == round(100 * (1.95 * n_panels + 2.4)) and 1 <= picture.n_frames <= 4
+        assert " of 4 angles" in caption
+
+
+def test_without_matplotlib_one_sentence_says_how_to_get_it(shown, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match="pip install matplotlib"):
+        figures.write(shown, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(UsageError, match="choose one of labels, graph, filters"):
+        figures.draw(shown, "picture")
+
+
+# --- the command --------------------------------------------------------------------------------------------
+
+
+def run(*words, expect=0):
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == expect, result.output
+    return result
+
+
+def test_the_command_lists_its_files_and_says_what_it_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(figures, "FIGURES", {name: figures.FIGURES[name] for name in ("graph", "training")})
+    tigra.save(tigra.build_network("SC[2, 1]-S[1]", (28, 28), 3), "model.npz")
+    words = ["figures", "model.npz", "--dataset", "mnist-012", "--no-gif", "--format", "png", "--out", "pictures"]
+    result = run(*words, "--json", "--image", "3")
+    content = json.loads(result.stdout)
+    assert set(content) == {"model", "dataset", "protocol", "notes", "files", "figures", "skipped"}
+    assert content["files"] == ["pictures/index.html", "pictures/graph.png"]
+    assert {path.name for path in Path("pictures").iterdir()} == {"index.html", "graph.png"}
+    assert content["skipped"] == [{"figure": "training", "reason": "the model file has no record of its training"}]
+    assert "Note: no figure training" in result.stderr
+    lines = run(*words).stdout.splitlines()
+    assert lines[0].startswith("From pixels to a graph (") and lines[-1].endswith("pictures/index.html")
+
+
+def test_listing_commands_and_importing_tigra_load_no_matplotlib():
+    import subprocess
+
+    code = "import sys, tigra, tigra.figures, tigra_cli.figures; print('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+# --- the tour -------------------------------------------------------------------------------------------------
+
+
+def test_the_tour_has_ten_pictures_which_its_command_makes():
+    text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[.+?\]\(tour/(\w+)\.png\)", text)
+    assert pictures == list(figures.FIGURES) and len(pictures) == 10
+    assert {path.name for path in (ROOT / "docs" / "tour").iterdir()} == {
+        "index.html", "turning.gif", *(f"{name}.png" for name in pictures)
+    }  # fmt: skip
+    assert (ROOT / "docs" / "tour" / "turning.gif").stat().st_size < 1.5e6

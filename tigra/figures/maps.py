@@ -1,0 +1,153 @@
+"""Figures made of images and feature maps: labels, rotations, pooling, mistakes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.exhibit import Exhibit
+from tigra.figures.canvas import written
+from tigra.figures.tiles import TileSheet, largest_size
+from tigra.inspection import Step, spread, steps
+from tigra.layers import SpectralConv
+from tigra.transforms import rotate
+
+COLUMNS, BLOCKS = 10, 3  # of test images with their labels
+ANGLES = np.arange(0, 360, 45)
+MOST_MAPS = 6  # rows or columns of maps
+
+
+class NothingToShow(Exception):
+    """This network has not got what a figure is about."""
+
+
+def labels(exhibit: Exhibit):
+    """Test images upright and as tested, with their predicted labels."""
+    shown = spread(len(exhibit.test.labels), BLOCKS * COLUMNS)
+    blocks = [shown[start : start + COLUMNS] for start in range(0, len(shown), COLUMNS)]
+    kinds = ["upright", "as tested"] if exhibit.is_transformed else ["as tested"]
+    columns = min(COLUMNS, len(shown))
+    sheet = TileSheet(exhibit.network.image_shape, len(blocks) * kinds, columns * [""], largest=0.9, block=len(kinds))
+    for row, (block, kind) in enumerate((block, kind) for block in blocks for kind in kinds):
+        for column, number in enumerate(block):
+            _labelled_image(sheet, row, column, exhibit, number, kind == "upright")
+    n_wrong = int(exhibit.is_wrong[shown].sum())
+    text = (
+        f"Test images of {exhibit.dataset} with the class that the network names ({exhibit.protocol})."
+        f" A cross and a frame mark wrong ones; as tested, {n_wrong} of these {len(shown)} are wrong."
+    )
+    return sheet.figure, text
+
+
+def _labelled_image(sheet, row, column, exhibit: Exhibit, number: int, upright: bool = False, margin: int = 0) -> None:
+    split, predicted = exhibit.test, exhibit.predicted
+    if upright:
+        split, predicted = exhibit.upright, exhibit.predicted_upright
+    sheet.image(row, column, framed(split.images[number], margin))
+    names = exhibit.class_names
+    sheet.corner(row, column, names[predicted[number]], names[split.labels[number]])
+
+
+def framed(image: np.ndarray, margin: int) -> np.ndarray:
+    """An image with the network's margin, so that it lies as its maps do."""
+    return np.pad(image, margin)
+
+
+def rotations(exhibit: Exhibit):
+    """Feature maps after every spectral layer, for an image and its rotations."""
+    network, names = exhibit.network, exhibit.class_names
+    turned = rotate(np.repeat(exhibit.subject_image[None], len(ANGLES), axis=0), ANGLES, exhibit.interpolation)
+    rows = _maps_after_convolutions(network, turned)
+    if not rows:
+        raise NothingToShow("the network has no spectral layer")
+    row_labels = ["image", *(f"{step.name}\nfilter {step.maps[place] + 1}" for step, place in rows)]
+    heads = [f"{angle}°" for angle in ANGLES]
+    sheet = TileSheet(network.graph.shape, row_labels, heads, bars=True)
+    predicted, truth = network.predict(turned, exhibit.threads), exhibit.upright.labels[exhibit.subject]
+    for column in range(len(ANGLES)):
+        sheet.image(0, column, framed(turned[column], network.options["margin"]))
+        sheet.corner(0, column, names[predicted[column]], names[truth])
+    for row, (step, place) in enumerate(rows, start=1):
+        largest = largest_size(step.values[:, place])
+        for column in range(len(ANGLES)):
+            sheet.map(row, column, step.values[column, place], largest)
+        sheet.scale(row, largest)
+    text = (
+        f"An image of class {names[truth]} of {exhibit.dataset}, turned by multiples of 45 degrees"
+        f" ({exhibit.interpolation} interpolation), its predicted class in the corner, and its maps after the spectral"
+        f" layers: they turn with the image. {int((predicted == truth).sum())} of {len(ANGLES)} are named rightly."
+        " Each row has one scale."
+    )
+    return sheet.figure, text
+
+
+def _maps_after_convolutions(network, images) -> list[tuple[Step, int]]:
+    """(step, place of a map) for at most MOST_MAPS maps, shared out among the spectral layers."""
+    n_layers = sum(isinstance(layer, SpectralConv) for layer in network.layers)
+    if not n_layers:
+        return []
+    taken = [step for step in steps(network, images, max(1, MOST_MAPS // n_layers)) if step.name.startswith("SC")]
+    return [(taken[i], place) for i in spread(len(taken), MOST_MAPS) for place in range(len(taken[i].maps))]
+
+
+def pooling(exhibit: Exhibit):
+    """Maps after every pooling, with their active sets, for one image of each of a few classes."""
+    network, names = exhibit.network, exhibit.class_names
+    numbers = exhibit.one_of_each_class(most=4)
+    taken = [step for step in steps(network, exhibit.test.images[numbers], 2) if step.name.startswith("DP")]
+    if not taken:
+        raise NothingToShow("the network has no pooling layer")
+    taken = [taken[i] for i in spread(len(taken), 3)]
+    columns = [(step, place) for step in taken for place in [*range(len(step.maps)), None]]
+    heads = ["image"]
+    for step, place in columns:
+        heads.append(f"{step.name}\n{'active sets' if place is None else f'map {step.maps[place] + 1}'}")
+    row_labels = [written(names[exhibit.test.labels[number]]) for number in numbers]
+    sheet = TileSheet(network.graph.shape, row_labels, heads)
+    for row, number in enumerate(numbers):
+        _labelled_image(sheet, row, 0, exhibit, number, margin=network.options["margin"])
+        for column, (step, place) in enumerate(columns, start=1):
+            _pooled_tile(sheet, row, column, step, place)
+    text = (
+        "A test image of each class (of many, of some), and its maps after each dynamic pooling: grey nodes are not"
+        " active, and count as 0; the number of active nodes stands in the corner. The columns 'active sets' show in"
+        " how many of the layer's maps a node is active, from none (grey) over few (dark) to all (light); the number"
+        " is the size of their union Omega."
+    )
+    return sheet.figure, text
+
+
+def _pooled_tile(sheet, row: int, column: int, step: Step, place: int | None) -> None:
+    """A map on its active nodes, or, without a place, the active sets of all maps."""
+    if place is None:
+        sheet.counts(row, column, step.counts[row], step.n_maps)
+        n_active = int((step.counts[row] > 0).sum())
+    else:
+        sheet.map(row, column, step.values[row, place], largest_size(step.values[:, place]), step.active[row, place])
+        n_active = int(step.active[row, place].sum())
+    sheet.corner(row, column, str(n_active), size=6)
+
+
+def mistakes(exhibit: Exhibit, n_rows: int = 7):
+    """Test images, the misclassified ones first and marked, with their maps after the spectral layers."""
+    network, names = exhibit.network, exhibit.class_names
+    wrong, right = np.flatnonzero(exhibit.is_wrong), np.flatnonzero(~exhibit.is_wrong)
+    shown_wrong = wrong[spread(len(wrong), n_rows - 2 if len(right) else n_rows)]
+    shown_right = right[spread(len(right), n_rows - len(shown_wrong))]
+    numbers = np.concatenate([shown_wrong, shown_right])
+    columns = _maps_after_convolutions(network, exhibit.test.images[numbers])
+    heads = ["image", *(f"{step.name}\nfilter {step.maps[place] + 1}" for step, place in columns)]
+    row_labels = [
+        f"{'wrong' if exhibit.is_wrong[number] else 'right'}:\nis {written(names[exhibit.test.labels[number]], 12)}"
+        for number in numbers
+    ]
+    sheet = TileSheet(network.graph.shape, row_labels, heads)
+    for row, number in enumerate(numbers):
+        _labelled_image(sheet, row, 0, exhibit, number, margin=network.options["margin"])
+        for column, (step, place) in enumerate(columns, start=1):
+            sheet.map(row, column, step.values[row, place], largest_size(step.values[:, place]))
+    text = (
+        f"{len(shown_wrong)} of the {len(wrong)} misclassified among {len(exhibit.test.labels)} test images of"
+        f" {exhibit.dataset}, marked by a frame and a cross, and {len(shown_right)} that are named rightly, with their"
+        " maps after the spectral layers. Each column has one scale, with white for 0."
+    )
+    return sheet.figure, text

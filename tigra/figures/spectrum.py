@@ -1,0 +1,138 @@
+"""Figures of the graph and of the filters in its spectral domain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.exhibit import Exhibit
+from tigra.figures.canvas import MARKERS, SEQUENTIAL, VERMILLION, line_colours, new_figure
+from tigra.figures.maps import NothingToShow, framed
+from tigra.figures.tiles import show_image
+from tigra.inspection import FilterBank, filter_banks, highest_frequency, spread
+
+WINDOW = 7  # nodes along each side of the part of the graph that is drawn
+MOST_BANKS = 4
+
+
+def graph(exhibit: Exhibit):
+    """The image, some of its pixels as nodes with their edges, and a row of the Laplacian."""
+    network = exhibit.network
+    image, margin = framed(exhibit.subject_image, network.options["margin"]), network.options["margin"]
+    top, left, height, width = _liveliest_window(exhibit.subject_image)
+    top, left = top + margin, left + margin
+    figure = new_figure(height=2.75)
+    whole, part, row = figure.subplots(1, 3)
+    show_image(whole, image)
+    from matplotlib.patches import Rectangle
+
+    whole.add_patch(Rectangle((left - 0.5, top - 0.5), width, height, fill=False, edgecolor=VERMILLION, linewidth=1.8))
+    whole.set_title(f"image with margin, {image.shape[0]}x{image.shape[1]}")
+    _nodes_and_edges(part, network.graph, image, (top, left, height, width))
+    part.set_title("the framed part as a graph")
+    _laplacian_row(row, network.graph)
+    row.set_title("L at an inner node")
+    for axes in (whole, part, row):
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    grid = network.graph
+    text = (
+        f"An image as a signal on a grid graph of {grid.n_nodes} nodes: every pixel (with the margin of"
+        f" {margin} pixels) is a node, with edges to its {grid.neighbours} neighbours; line widths"
+        f" show their weights, 1 straight{f' and {grid.diagonal_weight:g} diagonal' if grid.neighbours == 8 else ''}."
+        " Right: what the Laplacian L = I - D^(-1/2) A D^(-1/2) puts on a node and its neighbours."
+    )
+    return figure, text
+
+
+def _liveliest_window(image: np.ndarray) -> tuple[int, int, int, int]:
+    """(top, left, height, width) of the part whose pixels vary most; of several the first."""
+    height, width = (min(WINDOW, size) for size in image.shape)
+    windows = np.lib.stride_tricks.sliding_window_view(image, (height, width))
+    top, left = np.unravel_index(windows.var(axis=(2, 3)).argmax(), windows.shape[:2])
+    return int(top), int(left), height, width
+
+
+def _nodes_and_edges(axes, grid, image, window) -> None:
+    from matplotlib.collections import LineCollection
+
+    top, left, height, width = window
+    columns, rows = np.meshgrid(np.arange(width), np.arange(height))
+    moves = [((0, 1), 1.0), ((1, 0), 1.0)]
+    if grid.neighbours == 8:
+        moves += [((1, 1), grid.diagonal_weight), ((1, -1), grid.diagonal_weight)]
+    heaviest = max(weight for _, weight in moves)
+    for (down, right), weight in moves:
+        ends = columns + right, rows + down
+        inside = (ends[0] >= 0) & (ends[0] < width) & (ends[1] < height)
+        pairs = np.stack([np.stack([columns, rows], -1)[inside], np.stack(ends, -1)[inside]], axis=1)
+        line_width = max(0.4, 2.2 * weight / heaviest)
+        axes.add_collection(LineCollection(pairs, colors="0.55", linewidths=line_width, zorder=1))
+    values = image[top : top + height, left : left + width]
+    axes.scatter(columns, rows, c=values, cmap="gray", vmin=0, vmax=1, s=95, edgecolors="0.3", linewidths=0.8, zorder=2)
+    axes.set(xlim=(-0.6, width - 0.4), ylim=(height - 0.4, -0.6), aspect="equal")
+
+
+def _laplacian_row(axes, grid) -> None:
+    """The entries of L that meet at the node in the middle of the grid, as a 3x3 stencil."""
+    height, width = grid.shape
+    place = np.zeros((height, width))
+    place[height // 2, width // 2] = 1
+    reached = np.pad((grid.laplacian @ place.ravel()).reshape(height, width), 1)
+    stencil = reached[height // 2 : height // 2 + 3, width // 2 : width // 2 + 3]
+    axes.imshow(stencil, cmap="RdBu_r", vmin=-1.6, vmax=1.6)
+    for (down, right), entry in np.ndenumerate(stencil):
+        axes.text(right, down, f"{entry + 0.0:.3g}", ha="center", va="center", fontsize=9)
+
+
+def filters(exhibit: Exhibit):
+    """The response of every filter over the spectrum, learned and at the start."""
+    from matplotlib.lines import Line2D
+
+    banks, edge = filter_banks(exhibit.network), highest_frequency(exhibit.network.graph)
+    if not banks:
+        raise NothingToShow("the network has no spectral layer")
+    banks = [banks[i] for i in spread(len(banks), MOST_BANKS)]
+    n_columns = min(2, len(banks))
+    n_rows = -(-len(banks) // n_columns)
+    figure = new_figure(height=2.95 * n_rows, width=3.6 * n_columns + (0.4 if n_columns == 1 else 0))
+    axes = figure.subplots(n_rows, n_columns, squeeze=False)
+    for place in axes.flat[len(banks) :]:
+        place.set_visible(False)
+    for place, bank in zip(axes.flat, banks, strict=False):
+        _responses(figure, place, bank, edge)
+    for place in axes[:, 0]:
+        place.set_ylabel("response h(λ)")
+    kinds = [Line2D([], [], color="0.3", label="learned"), Line2D([], [], color="0.3", ls="--", lw=0.9, label="start")]
+    figure.legend(handles=kinds, loc="outside lower center", ncols=2)
+    moved = max(float(np.abs(bank.learned - bank.start)[:, bank.frequencies <= edge].max()) for bank in banks)
+    text = (
+        "Filters of the spectral layers over the graph's frequencies: learned (solid) and at the start of training"
+        " (dashed; start values are rebuilt from the architecture and the seed). Training moved a response by up to"
+        f" {moved:.2g}. Grey: beyond {edge:.2f} this grid has no frequencies."
+    )
+    return figure, text
+
+
+def _responses(figure, axes, bank: FilterBank, edge: float) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    n_filters, colours = len(bank.learned), line_colours(len(bank.learned))
+    is_few = n_filters <= len(MARKERS)
+    for i, colour in enumerate(colours):
+        marks = {"marker": MARKERS[i], "markevery": (4 + 5 * i, 40), "markersize": 4} if is_few else {}
+        axes.plot(bank.frequencies, bank.learned[i], color=colour, label=str(i + 1) if i else "filter 1", **marks)
+        axes.plot(bank.frequencies, bank.start[i], "--", color=colour, linewidth=0.9)
+    if edge < 1.99:
+        axes.axvspan(edge, 2, color="0.92", zorder=0)
+    axes.axhline(0, color="0.5", linewidth=0.6, zorder=0)
+    inside = np.concatenate([bank.learned, bank.start])[:, bank.frequencies <= edge]
+    room = 0.06 * max(float(np.ptp(inside)), 1e-3)
+    axes.set(xlim=(0, 2), ylim=(inside.min() - room, inside.max() + room), xlabel="frequency λ", title=bank.name)
+    if is_few:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=7, columnspacing=1, handlelength=1.8)
+        return
+    mappable = ScalarMappable(Normalize(1, 1 + (n_filters - 1) / 0.92), SEQUENTIAL)
+    bar = figure.colorbar(mappable, ax=axes, boundaries=np.arange(0.5, n_filters + 1), aspect=25, pad=0.02)
+    bar.set_ticks(1 + spread(n_filters, 4))
+    bar.set_label("filter")

@@ -1,0 +1,128 @@
+"""Rows of small pictures: images with their labels, feature maps with a common scale."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.figures.canvas import SEQUENTIAL, SIGNED, VERMILLION, WIDTH, new_figure, written
+
+LONGEST = 9  # letters of a label in the corner of a tile
+NOWHERE = "#d9d9d9"  # nodes that are not active
+GAP, BLOCK_GAP, EDGE = 0.05, 0.16, 0.06  # inches between tiles, between blocks of rows, around all
+LETTER, LINE = 0.069, 0.15  # inches: width and height of a letter of 8 points
+BAR = 0.5  # inches for a colour bar with its numbers
+
+
+class TileSheet:
+    """A figure with rows of tiles, for pictures of one shape (height, width).
+
+    row_labels, heads : words to the left of each row, and above each column
+    bars : leave room for a colour scale at the end of each row
+    largest : the most inches a tile is wide; block : after so many rows comes a wider gap
+
+    All tiles lie in one set of axes, measured in inches: a hundred sets of axes would take seconds.
+    """
+
+    def __init__(self, shape, row_labels: list[str], heads: list[str], bars: bool = False, largest=1.1, block: int = 0):
+        n_rows, n_columns = len(row_labels), len(heads)
+        self.left = EDGE + 2 * GAP + LETTER * max(len(line) for label in row_labels for line in label.split("\n"))
+        top = EDGE + LINE * max(head.count("\n") + bool(head) for head in heads)
+        right = EDGE + (BAR if bars else 0)
+        self.tile = min((WIDTH - self.left - right) / n_columns - GAP, largest * max(1.0, shape[1] / shape[0]))
+        self.tall = self.tile * shape[0] / shape[1]
+        gaps = [GAP + (BLOCK_GAP if block and row % block == 0 else 0) for row in range(1, n_rows)]
+        width = self.left + n_columns * (self.tile + GAP) + right
+        height = top + n_rows * self.tall + sum(gaps) + EDGE
+        self.bottoms = [height - top - (row + 1) * self.tall - sum(gaps[:row]) for row in range(n_rows)]
+        self.figure = new_figure(height, width, layout=None)
+        self.axes = self.figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height), autoscale_on=False)
+        self.axes.set_axis_off()
+        for label, bottom in zip(row_labels, self.bottoms, strict=True):
+            self.axes.text(self.left - GAP, bottom + self.tall / 2, label, ha="right", va="center")
+        for column, head in enumerate(heads):
+            x0, x1, _, y1 = self.place(0, column)
+            self.axes.text((x0 + x1) / 2, y1 + 0.03, head, ha="center", va="bottom")
+
+    def place(self, row: int, column: int) -> tuple[float, float, float, float]:
+        """(left, right, bottom, top) of a tile."""
+        x0 = self.left + column * (self.tile + GAP)
+        return x0, x0 + self.tile, self.bottoms[row], self.bottoms[row] + self.tall
+
+    def image(self, row: int, column: int, image: np.ndarray) -> None:
+        """An image in grey, 0 black and 1 white."""
+        show_image(self.axes, image, extent=self.place(row, column), aspect="auto")
+
+    def map(self, row: int, column: int, values: np.ndarray, largest: float, active: np.ndarray | None = None) -> None:
+        """A feature map, blue below 0 and red above; grey where it is not active."""
+        show_map(self.axes, values, largest, active, extent=self.place(row, column), aspect="auto")
+
+    def counts(self, row: int, column: int, counts: np.ndarray, n_maps: int) -> None:
+        """In how many of n maps a node is active: from few, dark, to all, light; grey where in none."""
+        from matplotlib import colormaps
+
+        self.axes.imshow(
+            np.ma.masked_equal(counts, 0), cmap=colormaps[SEQUENTIAL].with_extremes(bad=NOWHERE), vmin=1,
+            vmax=max(2, n_maps), extent=self.place(row, column), aspect="auto",
+        )  # fmt: skip
+
+    def corner(self, row: int, column: int, predicted: str, truth: str | None = None, size: float = 7) -> None:
+        """A word in the lower right corner; if it is not the truth, marked by a cross and a frame."""
+        from matplotlib.patches import Rectangle
+
+        x0, x1, y0, y1 = self.place(row, column)
+        is_wrong = truth is not None and truth != predicted
+        text = f"✗ {written(predicted, LONGEST)}" if is_wrong else written(predicted, LONGEST)
+        box = {"facecolor": VERMILLION if is_wrong else "black", "alpha": 0.85, "linewidth": 0, "pad": 1.2}
+        self.axes.text(
+            x1 - 0.025, y0 + 0.025, text, ha="right", va="bottom", color="white", fontsize=size, bbox=box, zorder=4
+        )
+        if is_wrong:
+            frame = Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=VERMILLION, linewidth=2.2, zorder=3)
+            self.axes.add_patch(frame)
+
+    def scale(self, row: int, largest: float) -> None:
+        """The colours of a row of maps with their numbers, at its end."""
+        right, bottom = self.place(row, 0)[0] + self._n_columns_wide(), self.bottoms[row]
+        extent = right + 0.03, right + 0.11, bottom, bottom + self.tall
+        show_map(self.axes, np.linspace(largest, -largest, 64)[:, None], largest, extent=extent, aspect="auto")
+        tick = one_digit(largest)
+        for value in (-tick, 0, tick):
+            y = bottom + self.tall * (0.5 + 0.5 * value / largest)
+            self.axes.plot(extent[1] + np.array([0, 0.02]), [y, y], color="0.3", linewidth=0.6)
+            self.axes.text(extent[1] + 0.03, y, f"{value:g}".replace("-", "−"), ha="left", va="center", fontsize=6)
+
+    def _n_columns_wide(self) -> float:
+        return self.axes.get_xlim()[1] - self.left - EDGE - BAR
+
+
+def show_image(axes, image: np.ndarray, **where):
+    """An image in grey, 0 black and 1 white."""
+    return axes.imshow(image, cmap="gray", vmin=0, vmax=1, **where)
+
+
+def show_map(axes, values: np.ndarray, largest: float, active: np.ndarray | None = None, **where):
+    """A feature map, blue below 0 and red above; grey where it is not active."""
+    from matplotlib import colormaps
+
+    shown = values if active is None else np.ma.masked_where(~active, values)
+    return axes.imshow(shown, cmap=colormaps[SIGNED].with_extremes(bad=NOWHERE), vmin=-largest, vmax=largest, **where)
+
+
+def largest_size(values: np.ndarray) -> float:
+    """The end of a colour scale: all but a few outliers lie within, and 0 is in the middle.
+
+    >>> largest_size(np.array([0.0, -2.0, 2.0])), largest_size(np.zeros(3))
+    (2.0, 1.0)
+    """
+    sizes = np.abs(values[values != 0])
+    return float(np.percentile(sizes, 99.5)) if sizes.size else 1.0
+
+
+def one_digit(value: float) -> float:
+    """The largest number of one digit up to a positive value.
+
+    >>> one_digit(0.0378), one_digit(0.5), one_digit(12.0)
+    (0.03, 0.5, 10.0)
+    """
+    unit = 10.0 ** np.floor(np.log10(value))
+    return float(f"{np.floor(value / unit + 1e-9) * unit:.0e}")
