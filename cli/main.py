@@ -16,6 +16,7 @@ COMMANDS = {
     "predict": "Name the class of each IMAGE.",
     "data": "List, fetch, verify and show the data sets.",
     "info": "Show what a model file holds.",
+    "equivariance": "Measure how far filters follow rotations and shifts, at five resolutions.",
     "gradcheck": "Compare every hand-written gradient with finite differences.",
 }
 

@@ -12,6 +12,7 @@ READING_ORDER = """
     version errors kernels transforms images image_store archives sources download
     splits protocols file_digests picture_files folders datasets contact_sheet
     graph grid_kernels polynomials workspace fused
+    spectral isometries smooth_images equivariance resolution
     layers.base layers.spectral_conv layers.dynamic_pool layers.statistics layers.dense layers
     loss workers network notation architecture recipes optim settings training model_file gradcheck
 """.split()
