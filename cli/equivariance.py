@@ -13,6 +13,8 @@ from tigra_cli.output import Progress, print_json, table
 
 @click.command()
 @click.option("--images", "folder", type=click.Path(exists=True, file_okay=False), help="Folder of photographs.")
+@click.option("--count", type=click.IntRange(1, 1000), default=12, show_default=True,
+              help="Random images, where there is no --images.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for equivariance.json, .png and .svg.")
 @click.option("--interpolation", type=click.Choice(["cubic", "linear"]), default="cubic", show_default=True,
               help="How images are interpolated when they are moved.")  # fmt: skip
@@ -23,7 +25,7 @@ from tigra_cli.output import Progress, print_json, table
 @threads_option
 @json_option
 @click.pass_context
-def equivariance(ctx, folder, out, interpolation, antialias, frame, seed, threads, as_json):
+def equivariance(ctx, folder, count, out, interpolation, antialias, frame, seed, threads, as_json):
     """Measure how far graph filters follow rotations and shifts, at five resolutions.
 
     Images are down-sampled by t = 2 to 6, moved, filtered by 20 random filters of degree 4, moved back, and compared
@@ -42,7 +44,7 @@ def equivariance(ctx, folder, out, interpolation, antialias, frame, seed, thread
 
         require_matplotlib()  # before any work
         Path(out).mkdir(parents=True, exist_ok=True)
-    images, n_images, source, notes = _images(folder, seed)
+    images, n_images, source, notes = _images(folder, count, seed)
     gaps, stopped = [], False
     with Progress() as progress:
         progress.show("measuring")
@@ -69,12 +71,12 @@ def equivariance(ctx, folder, out, interpolation, antialias, frame, seed, thread
         ctx.exit(130)
 
 
-def _images(folder, seed):
+def _images(folder, count, seed):
     """(images, their number, what they are, notes)."""
     from tigra.resolution import LEAST_SIDE, band_limited_images
 
     if folder is None:
-        images = band_limited_images(seed=seed)
+        images = band_limited_images(count, seed=seed)
         return images, len(images), f"band-limited random images of {images.shape[1]}x{images.shape[2]} pixels", []
     from tigra.errors import DatasetError
     from tigra.images import picture_size, read_image
@@ -128,7 +130,10 @@ def _keyed(each: dict) -> dict:
 
 
 def _show(curves, facts) -> None:
-    click.echo(f"{facts['images']} {facts['source']}, {facts['filters']} filters of degree {facts['degree']}, seed {facts['seed']}")
+    click.echo(
+        f"{facts['images']} {facts['source']},"
+        f" {facts['filters']} filters of degree {facts['degree']}, seed {facts['seed']}"
+    )
     smoothed = "smoothed first" if facts["antialias"] else "not smoothed"
     nodes = "nodes that no border reaches" if facts["frame"] == "inner" else "all nodes, zeros outside"
     click.echo(f"mean absolute gap in grey levels, {nodes}; {facts['interpolation']} interpolation, {smoothed}")

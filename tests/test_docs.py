@@ -180,7 +180,8 @@ def test_the_reading_order_of_the_readme_is_the_import_order():
 
 def test_every_row_of_the_errata_has_its_test_and_every_test_its_row():
     errata = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
-    tests = re.findall(r"^def (test_\w+)", (ROOT / "tests" / "test_errata.py").read_text(), re.MULTILINE)
+    sources = [(ROOT / "tests" / name).read_text() for name in ("test_errata.py", "test_errata_theory.py")]
+    tests = [name for source in sources for name in re.findall(r"^def (test_\w+)", source, re.MULTILINE)]
     assert sorted(re.findall(r"`(test_\w+)` \|$", errata, re.MULTILINE)) == sorted(tests)
 
 
@@ -196,9 +197,13 @@ def test_code_quoted_in_the_derivations_is_the_code():
 def test_examples_in_the_derivations_hold():
     results = doctest.testfile(str(ROOT / "docs" / "derivations.md"), module_relative=False, encoding="utf-8")
     assert results.failed == 0 and results.attempted > 10
+    results = doctest.testfile(str(ROOT / "docs" / "equivariance.md"), module_relative=False, encoding="utf-8")
+    assert results.failed == 0 and results.attempted >= 4
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/errata.md", "docs/derivations.md", "data/README.md"])
+@pytest.mark.parametrize(
+    "path", ["README.md", "docs/errata.md", "docs/derivations.md", "docs/equivariance.md", "data/README.md"]
+)
 def test_links_lead_to_files(path):
     text = (ROOT / path).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):

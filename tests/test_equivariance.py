@@ -39,7 +39,9 @@ def random_filter(rng) -> np.ndarray:
 
 def random_angle(rng) -> float:
     """Any, small ones, and just beside the graph's own rotations."""
-    return float(rng.choice([rng.uniform(-10, 10), rng.uniform(-0.1, 0.1), rng.integers(8) * np.pi / 2 + 1e-3, np.pi / 4]))
+    return float(
+        rng.choice([rng.uniform(-10, 10), rng.uniform(-0.1, 0.1), rng.integers(8) * np.pi / 2 + 1e-3, np.pi / 4])
+    )
 
 
 # --- bounds ---------------------------------------------------------------------------------------------
@@ -134,7 +136,9 @@ def test_at_the_closest_allowed_spacing_the_gap_is_below_the_tolerance():
 
 
 @pytest.mark.parametrize("graph, order", [(GRAPHS[0], 4), (GRAPHS[1], 4), (GRAPHS[2], 6)])
-def test_rotation_gap_falls_with_the_fourth_power_of_the_spacing_and_the_sixth_with_diagonals_of_a_quarter(graph, order):
+def test_rotation_gap_falls_with_the_fourth_power_of_the_spacing_and_the_sixth_with_diagonals_of_a_quarter(
+    graph, order
+):
     image = SmoothImage.of_waves([1.0, 0.5], [[0.9, 0.2], [-0.3, 1.1]], [0.2, 1.0])
     gaps = [rotation_gap(image.at_spacing(d), 0.4, [0, 1.0], [[0, 0]], **graph)[0] for d in (0.2, 0.1)]
     assert math.log2(gaps[0] / gaps[1]) == pytest.approx(order, abs=0.1)  # what is left are the next orders
@@ -187,10 +191,14 @@ def test_derivatives_are_those_of_central_differences(rng):
     rows, columns = rng.uniform(-3, 3, (2, 20))
     for down, right in [(0, 0), (1, 0), (0, 2), (2, 1), (3, 3)]:
         scale = 1 + np.abs(image.derivative(down + 1, right, rows, columns)).max()
-        slope = image.derivative(down, right, rows + step, columns) - image.derivative(down, right, rows - step, columns)
+        slope = image.derivative(down, right, rows + step, columns) - image.derivative(
+            down, right, rows - step, columns
+        )
         error = slope / (2 * step) - image.derivative(down + 1, right, rows, columns)
         assert np.abs(error).max() < 1e-6 * scale
-        slope = image.derivative(down, right, rows, columns + step) - image.derivative(down, right, rows, columns - step)
+        slope = image.derivative(down, right, rows, columns + step) - image.derivative(
+            down, right, rows, columns - step
+        )
         error = slope / (2 * step) - image.derivative(down, right + 1, rows, columns)
         assert np.abs(error).max() < 1e-6 * (1 + np.abs(image.derivative(down, right + 1, rows, columns)).max())
 

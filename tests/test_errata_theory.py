@@ -86,7 +86,10 @@ def test_rotation_factor_must_take_the_size_of_the_sine_and_the_closest_quarter_
     bowl = (np.arange(-1.0, 2)[:, None] ** 2 + np.arange(-1.0, 2) ** 2) / 2
     laplacian = grid_graph((3, 3), **FOUR).laplacian
     for gamma in (0.1, 0.5, np.pi / 4):
-        gaps = [abs((laplacian @ (rotate(bowl[None], d, "linear")[0] - bowl).ravel())[4]) for d in np.degrees([gamma, -gamma])]
+        gaps = [
+            abs((laplacian @ (rotate(bowl[None], d, "linear")[0] - bowl).ravel())[4])
+            for d in np.degrees([gamma, -gamma])
+        ]
         s = np.sin(gamma) + np.cos(gamma)
         np.testing.assert_allclose(gaps, (s - 1) / 4 * 2, rtol=1e-9)  # the mirror image: the same gap, bar Z = 2
         assert printed_rotation_bound([0, 1.0], -gamma, 2.0) > 1.05 * printed_rotation_bound([0, 1.0], gamma, 2.0)

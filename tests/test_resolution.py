@@ -13,7 +13,17 @@ from tigra_cli.main import main
 from tigra import resolution
 from tigra.errors import UsageError
 from tigra.graph import grid_graph
-from tigra.resolution import ANGLES, FACTORS, SHIFTS, Protocol, band_limited_images, image_gaps, random_filters, run, summary
+from tigra.resolution import (
+    ANGLES,
+    FACTORS,
+    SHIFTS,
+    Protocol,
+    band_limited_images,
+    image_gaps,
+    random_filters,
+    run,
+    summary,
+)
 from tigra.transforms import downsample
 
 SIDE = 264  # pixels: little more than the least
@@ -100,9 +110,10 @@ def test_images_that_are_too_small_and_unknown_frames_are_refused(images):
 
 
 @pytest.fixture
-def quick(monkeypatch, images):
-    """The command without --images, on small images."""
-    monkeypatch.setattr(resolution, "band_limited_images", lambda seed: images)
+def quick(monkeypatch, images, gaps):
+    """The command without --images, on small images that have been measured."""
+    monkeypatch.setattr(resolution, "band_limited_images", lambda n, seed: images)
+    monkeypatch.setattr(resolution, "run", lambda *_: iter(gaps))
 
 
 def test_command_prints_a_table_and_writes_numbers_and_figures(quick, tmp_path):

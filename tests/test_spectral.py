@@ -91,7 +91,9 @@ def test_polynomial_filters_are_spectral_filters_and_commute_with_every_other(na
 
     one, other = filter_matrix(basis, heat), filter_matrix(basis, responses[0])
     np.testing.assert_allclose(one @ other, other @ one, atol=1e-12)
-    np.testing.assert_allclose(spectral_filter(basis, heat, other @ y), other @ spectral_filter(basis, heat, y), atol=1e-11)
+    np.testing.assert_allclose(
+        spectral_filter(basis, heat, other @ y), other @ spectral_filter(basis, heat, y), atol=1e-11
+    )
 
 
 @EACH_GRAPH

@@ -200,9 +200,7 @@ def test_standardised_images_have_mean_0_and_deviation_1(rng):
 @pytest.mark.parametrize("move, by", [(rotate, 33.0), (translate, (0.3, -1.6))])
 def test_maps_that_are_no_grey_levels_can_be_moved_unclipped(move, by, rng):
     maps = rng.standard_normal((2, 9, 9))
-    reference = [
-        ndimage.rotate(m, by, reshape=False) if move is rotate else ndimage.shift(m, by) for m in maps
-    ]
+    reference = [ndimage.rotate(m, by, reshape=False) if move is rotate else ndimage.shift(m, by) for m in maps]
     np.testing.assert_allclose(move(maps, by, clip=False), reference, rtol=1e-12, atol=1e-12)
     assert move(maps, by).min() == 0 and move(maps, by).max() <= 1
 

@@ -7,7 +7,7 @@ equation has neither absolute value nor norm, and says nothing about borders. He
 - border: only nodes in a disc about the centre count, the same part of the scene at every t, so small that
   nothing from outside of the image reaches them (frame "inner"); or all nodes (frame "whole"), zeros come in
 - interpolation: cubic spline, for the movement there and back
-- down-sampling: bicubic from 4x4 pixels, which samples the scene as it is, as the theorems do; `antialias` smooths first
+- down-sampling: bicubic from 4x4 pixels, which samples the scene as it is, as the theorems do; or smoothed first
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def image_gaps(image: np.ndarray, alpha: np.ndarray, protocol: Protocol = Protoc
     """Mean gaps of one image (height, width): (factors, 2, 4), for the rotations and then for the shifts."""
     if min(image.shape) < LEAST_SIDE:
         raise UsageError(
-            f"The experiment needs images of at least {LEAST_SIDE} pixels each way, got {image.shape[0]}x{image.shape[1]}."
+            f"The experiment needs images of at least {LEAST_SIDE} pixels each way,"
+            f" got {image.shape[0]}x{image.shape[1]}."
         )
     if protocol.frame not in FRAMES:
         raise UsageError(f"frame must be 'inner' or 'whole', got {protocol.frame!r}.")
@@ -99,7 +100,9 @@ def _gaps_at(image, factor, alpha, protocol) -> list[list[float]]:
 
 def _powers(y) -> np.ndarray:
     """L^m y for m = 0..4: (5, height, width)."""
-    return laplacian_powers(grid_graph(y.shape), np.ascontiguousarray(y).reshape(1, -1, 1), DEGREE).reshape(-1, *y.shape)
+    return laplacian_powers(grid_graph(y.shape), np.ascontiguousarray(y).reshape(1, -1, 1), DEGREE).reshape(
+        -1, *y.shape
+    )
 
 
 def _disc(shape, factor) -> np.ndarray:

@@ -125,7 +125,7 @@ def spectral_filter(basis: FourierBasis, response, y: np.ndarray) -> np.ndarray:
 
 
 def filter_matrix(basis: FourierBasis, response) -> np.ndarray:
-    """H = chi hat H chi^T with hat H = diag(hat h(lambda_0), ...), Eq. (7) [eq:hatH]: dense, up to `MOST_NODES` nodes."""
+    """H = chi hat H chi^T, hat H = diag(hat h(lambda_0), ...), Eq. (7) [eq:hatH]; dense, up to `MOST_NODES` nodes."""
     return basis.vectors * _values(basis, response) @ basis.vectors.T  # Eq. (7) [eq:hatH]
 
 
