@@ -18,6 +18,7 @@ COMMANDS = {
     "data": "List, fetch, verify and show the data sets.",
     "info": "Show what a model file holds.",
     "figures": "Draw what a model has learned, and what it makes of images.",
+    "equivariance": "Measure how far filters follow rotations and shifts, at five resolutions.",
     "gradcheck": "Compare every hand-written gradient with finite differences.",
 }
 

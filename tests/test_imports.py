@@ -11,7 +11,9 @@ PACKAGE = Path(tigra.__file__).parent
 READING_ORDER = """
     version errors kernels transforms images image_store archives sources download
     splits protocols file_digests picture_files folders datasets contact_sheet
-    graph grid_kernels polynomials workspace fused plane_kernels harmonic_kernels
+    graph grid_kernels polynomials workspace fused
+    spectral isometries smooth_images equivariance resolution
+    plane_kernels harmonic_kernels
     layers.base layers.spectral_conv layers.paired_conv layers.dynamic_pool layers.statistics layers.dense
     layers.planes layers.conv layers.spatial_transformer layers.harmonic_conv layers.modulus layers
     loss workers classifier network passes notation plane_kinds architecture recipes methods optim settings training

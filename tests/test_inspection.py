@@ -10,7 +10,7 @@ from tigra.exhibit import MOST_TESTED, exhibit
 from tigra.inspection import chebyshev_signals, confusion_matrix, filter_banks, full_turn, highest_frequency, steps
 from tigra.layers.spectral_conv import spectral_windows
 from tigra.model_file import load_model
-from tigra.polynomials import filter_response
+from tigra.spectral import polynomial_response
 from tigra.transforms import rotate
 
 
@@ -32,13 +32,13 @@ def test_a_filter_multiplies_each_eigenvector_by_its_response(rng):
     layer = tigra.SpectralConv(graph, alpha, np.ones(1))
     signal = tigra.GraphSignal(vectors[None], np.ones((1, 20, 20), bool))
     filtered = layer.forward(signal).values  # all eigenvectors as a batch
-    np.testing.assert_allclose(filtered, filter_response(alpha, frequencies)[:, None] * vectors, atol=1e-12)
+    np.testing.assert_allclose(filtered, polynomial_response(alpha, frequencies)[:, None] * vectors, atol=1e-12)
 
 
 def test_filter_response_is_the_sum_of_powers(rng):
     alpha, frequencies = rng.uniform(-1, 1, (2, 4)), rng.uniform(0, 2, 7)
     expected = [[sum(a * lam**m for m, a in enumerate(row)) for lam in frequencies] for row in alpha]
-    np.testing.assert_allclose(filter_response(alpha, frequencies), expected, atol=1e-13)
+    np.testing.assert_allclose(polynomial_response(alpha, frequencies), expected, atol=1e-13)
 
 
 def test_start_values_are_those_that_the_training_began_with(small_network, small_splits, tmp_path):
@@ -55,9 +55,9 @@ def test_filter_banks_hold_learned_and_start_values_of_every_spectral_layer(netw
     first, second = filter_banks(network, n_frequencies=5)
     assert (first.name, second.name) == ("SC[2, 2]", "SC[3, 2]")
     for bank, layer in ((first, network.layers[0]), (second, network.layers[2])):
-        np.testing.assert_array_equal(bank.learned, filter_response(layer.params["alpha"], bank.frequencies))
+        np.testing.assert_array_equal(bank.learned, polynomial_response(layer.params["alpha"], bank.frequencies))
         windows = spectral_windows(*layer.params["alpha"].shape - np.array([0, 1]))
-        np.testing.assert_allclose(bank.start, filter_response(windows, bank.frequencies), atol=1e-12)
+        np.testing.assert_allclose(bank.start, polynomial_response(windows, bank.frequencies), atol=1e-12)
         assert np.abs(bank.learned - bank.start).max() > 1e-4
 
 

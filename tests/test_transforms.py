@@ -6,6 +6,7 @@ from scipy import ndimage
 from tigra import ShapeError, UsageError
 from tigra.splits import turned_at_random
 from tigra.transforms import (
+    downsample,
     pad,
     random_shifts,
     resize,
@@ -194,3 +195,43 @@ def test_standardised_images_have_mean_0_and_deviation_1(rng):
     np.testing.assert_allclose(result.mean(axis=(1, 2)), 0, atol=1e-10)
     np.testing.assert_allclose(result.std(axis=(1, 2)), [1, 1, 1, 0], rtol=1e-9)
     assert np.all(standardise(np.full((1, 7, 9), 0.1, np.float32)) == 0), "rounding errors of a flat image stay 0"
+
+
+@pytest.mark.parametrize("move, by", [(rotate, 33.0), (translate, (0.3, -1.6))])
+def test_maps_that_are_no_grey_levels_can_be_moved_unclipped(move, by, rng):
+    maps = rng.standard_normal((2, 9, 9))
+    reference = [ndimage.rotate(m, by, reshape=False) if move is rotate else ndimage.shift(m, by) for m in maps]
+    np.testing.assert_allclose(move(maps, by, clip=False), reference, rtol=1e-12, atol=1e-12)
+    assert move(maps, by).min() == 0 and move(maps, by).max() <= 1
+
+
+@pytest.mark.parametrize("factor", [2, 3, 5])
+def test_smoothed_down_sampling_is_pillows_bicubic(factor, rng):
+    """But for the outermost pixels, where Pillow cuts the kernel off and we repeat the edge; float32 in Pillow."""
+    image = rng.uniform(size=(12 * factor, 10 * factor)).astype(np.float32)
+    expected = np.asarray(Image.fromarray(image).resize((10, 12), Image.Resampling.BICUBIC))
+    found = downsample(image[None].astype(np.float64), factor, antialias=True)[0]
+    np.testing.assert_allclose(found[2:-2, 2:-2], expected[2:-2, 2:-2], atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [2, 3, 4, 5, 6])
+def test_plain_down_sampling_reads_cubic_polynomials_exactly_half_way_between_pixels(factor):
+    places = np.arange(10.0 * factor) / 20
+
+    def scene(row, column):
+        return 0.3 * row**2 - row * column + 0.1 * column**2 + row
+
+    found = downsample(scene(places[:, None], places)[None], factor)[0]
+    read = (np.arange(10) * factor + (factor - 1) // 2 + 0.5) / 20
+    expected = scene(read[:, None], read)
+    np.testing.assert_allclose(found[1:-1, 1:-1], expected[1:-1, 1:-1], atol=1e-12)
+
+
+def test_down_sampling_leaves_out_blocks_that_are_not_full_and_refuses_odd_factors(rng):
+    images = rng.uniform(size=(2, 11, 8))
+    assert downsample(images, 3).shape == (2, 3, 2)
+    np.testing.assert_array_equal(downsample(images, 1), images)
+    assert downsample(images.astype(np.float32), 2).dtype == np.float32
+    for factor in (0, 9, 1.5, "a"):
+        with pytest.raises(UsageError, match="from 1 to 8"):
+            downsample(images, factor)

@@ -9,6 +9,8 @@ Read the modules in this order; each imports only those above it:
     file_digests, picture_files, folders        the user's own pictures
     datasets, contact_sheet            all of them by name, and to look at
     graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
+    spectral, isometries               the theory: Fourier transform, graph isometries,
+    smooth_images, equivariance, resolution     any rotation and shift, and the experiment on them
     plane_kernels, harmonic_kernels    compiled loops over pixels, for other networks to compare with
     layers.base, .spectral_conv, .paired_conv, .dynamic_pool, .statistics, .dense
     layers.planes, .conv, .spatial_transformer, .harmonic_conv, .modulus      layers of those other networks

@@ -14,11 +14,13 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from tigra.architecture import build_network
 from tigra.errors import UsageError
 from tigra.graph import Graph, GraphSignal
-from tigra.layers import DynamicPool, SpectralConv, Standardise, Statistics
+from tigra.layers import DynamicPool, PairedConv, SpectralConv, Standardise, Statistics
 from tigra.network import Network
-from tigra.polynomials import chebyshev, filter_response
+from tigra.polynomials import chebyshev
+from tigra.spectral import polynomial_response
 from tigra.transforms import rotate
 
+SPECTRAL = SpectralConv, PairedConv
 LARGEST_SPECTRUM = 20_000  # nodes up to which the highest frequency is looked for
 
 
@@ -33,8 +35,8 @@ def spread(n_things: int, most: int) -> np.ndarray:
 
 def layer_name(layer) -> str:
     """A layer in the paper's notation, where it has one."""
-    if isinstance(layer, SpectralConv):
-        n_filters, n_powers = layer.params["alpha"].shape
+    if isinstance(layer, SPECTRAL):
+        n_filters, n_powers = layer.params["alpha"].shape[:2]
         return f"SC[{n_filters}, {n_powers - 1}]"
     if isinstance(layer, DynamicPool):
         return f"DP[{layer.n_active}]"
@@ -67,14 +69,18 @@ def filter_banks(network: Network, n_frequencies: int = 201) -> list[FilterBank]
     """
     frequencies = np.linspace(0, 2, n_frequencies)
     return [
-        FilterBank(layer_name(layer), frequencies, *(_response(which, frequencies) for which in (layer, start)))
+        FilterBank(layer_name(layer), frequencies, *(_response(layer, which, frequencies) for which in (layer, start)))
         for layer, start in zip(network.layers, start_network(network).layers, strict=True)
-        if isinstance(layer, SpectralConv)
+        if isinstance(layer, SPECTRAL)
     ]
 
 
-def _response(layer, frequencies):
-    return filter_response(layer.params["alpha"], frequencies)
+def _response(layer, which, frequencies):
+    """Of `which`, the layer or its start; where every pair of maps has a filter, of equal input maps."""
+    alpha = which.params["alpha"]
+    if isinstance(layer, PairedConv):
+        alpha = alpha.sum(axis=2) / layer.state["deviation"][:, None]
+    return polynomial_response(alpha, frequencies)
 
 
 def highest_frequency(graph: Graph) -> float:

@@ -55,16 +55,6 @@ def laplacian_powers(graph: Graph, x: np.ndarray, degree: int) -> np.ndarray:
     return powers
 
 
-def filter_response(alpha: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """h_i(lambda) = sum_m alpha_{i,m} lambda^m, Eq. (10) [eq:pol_filt_1] in the spectral domain: (K, M+1) -> (K, F).
-
-    >>> filter_response(np.array([[1.0, 0.0], [0.5, -0.25]]), np.array([0.0, 2.0]))  # all-pass and low-pass
-    array([[1. , 1. ],
-           [0.5, 0. ]])
-    """
-    return np.polynomial.polynomial.polyval(frequencies, np.asarray(alpha, np.float64).T)
-
-
 def laplacian_powers_adjoint(graph: Graph, terms: np.ndarray) -> np.ndarray:
     """sum_m L^m terms[m] by Horner's rule: (degree+1, K, N, B) -> (K, N, B)."""
     result, spare = terms[-1].copy(), np.empty(terms[0].shape, terms[0].dtype)

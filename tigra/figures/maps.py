@@ -7,8 +7,7 @@ import numpy as np
 from tigra.exhibit import Exhibit
 from tigra.figures.canvas import written
 from tigra.figures.tiles import TileSheet, largest_size
-from tigra.inspection import Step, spread, steps
-from tigra.layers import SpectralConv
+from tigra.inspection import SPECTRAL, Step, spread, steps
 from tigra.transforms import rotate
 
 COLUMNS, BLOCKS = 10, 3  # of test images with their labels
@@ -82,7 +81,7 @@ def rotations(exhibit: Exhibit):
 
 def _maps_after_convolutions(network, images) -> list[tuple[Step, int]]:
     """(step, place of a map) for at most MOST_MAPS maps, shared out among the spectral layers."""
-    n_layers = sum(isinstance(layer, SpectralConv) for layer in network.layers)
+    n_layers = sum(isinstance(layer, SPECTRAL) for layer in network.layers)
     if not n_layers:
         return []
     taken = [step for step in steps(network, images, max(1, MOST_MAPS // n_layers)) if step.name.startswith("SC")]
