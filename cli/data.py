@@ -219,7 +219,7 @@ def verify(ctx, name, data_dir, as_json):
 @data.command()
 @json_option
 def clear(as_json):
-    """Delete the decoded pictures from the cache folder; they are made again when they are needed.
+    """Delete decoded pictures and their features from the cache folder; they are made again when they are needed.
 
     Downloaded files stay.
 
@@ -238,7 +238,7 @@ def clear(as_json):
 def _decoded_pictures() -> list[Path]:
     from tigra.sources import cache_folder
 
-    return [cache_folder() / name for name in ("images", "folders")]
+    return [cache_folder() / name for name in ("images", "folders", "scattering")]
 
 
 def _size_of(folders: list[Path]) -> int:

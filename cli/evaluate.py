@@ -9,11 +9,12 @@ import click
 import numpy as np
 from tigra_cli.data_options import check_options, data_dir_option, given_options, loading, test_options
 from tigra_cli.options import json_option, model_argument, seed_option, threads_option
-from tigra_cli.output import Progress, percent, print_json
+from tigra_cli.output import Progress, percent, print_json, table
 
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ShapeError
 from tigra.folders import load_test_folder
+from tigra.invariance import measure_invariance
 from tigra.model_file import load_model
 from tigra.splits import generator
 from tigra.training import accuracy, split_hash
@@ -28,12 +29,18 @@ from tigra.training import accuracy, split_hash
     type=click.Choice(["cubic", "linear"]),
     help="How test images are interpolated.  [default: as in training's report]",
 )
+@click.option(
+    "--invariance",
+    is_flag=True,
+    help="Report instead how labels and probabilities of upright test images change when these are turned, shifted"
+    " and mirrored.",
+)
 @data_dir_option
 @test_options
 @seed_option
 @threads_option
 @json_option
-def evaluate(model, dataset, runs, seed, threads, as_json, data_dir, **settings):
+def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir, **settings):
     """Measure a model's accuracy on freshly transformed test images.
 
     Every run transforms each test image anew, at random, as the data set's protocol says; reported are
@@ -45,6 +52,7 @@ def evaluate(model, dataset, runs, seed, threads, as_json, data_dir, **settings)
     \b
     Example:
         tigra evaluate mnist-012.npz --runs 10
+        tigra evaluate mnist-012.npz --invariance
     """
     loaded = load_model(model)
     network = loaded.network
@@ -64,35 +72,62 @@ def evaluate(model, dataset, runs, seed, threads, as_json, data_dir, **settings)
         if splits.image_shape != network.image_shape:
             sizes = ["x".join(map(str, shape)) for shape in (network.image_shape, splits.image_shape)]
             raise ShapeError(f"{model} takes images of {sizes[0]}, but {dataset} has {sizes[1]}; choose another one.")
-        if runs and not splits.transform:
-            raise click.UsageError(f"The test images of {dataset} are not transformed; leave out --runs.")
-        runs = runs or (10 if splits.transform else 1)
-        values = []
-        for run in range(runs):
-            what = f"run {run + 1}/{runs}"
-            test, n = splits.fresh_test(generator(seed, f"evaluate {run}")), len(splits.test.labels)
-            show = lambda done, _, run=run, what=what, n=n: progress.show(what, run * n + done, runs * n)  # noqa: E731
-            values.append(accuracy(network, test, threads, show))
-    mean, std = float(np.mean(values)), float(np.std(values, ddof=1)) if runs > 1 else 0.0
+        facts = {"model": model, "dataset": dataset, "seed": seed, "n_images": len(splits.test.labels)}
+        measure = _invariance if invariance else _accuracy
+        report, text = measure(network, splits, dataset, runs, seed, threads, progress)
     for note in splits.notes:
         click.echo(f"Note: {note}.", err=True)
     if as_json:
-        print_json(
-            {
-                "model": model,
-                "dataset": dataset,
-                "runs": runs,
-                "seed": seed,
-                "n_images": len(splits.test.labels),
-                "protocol": splits.protocol,
-                "notes": list(splits.notes),
-                "accuracy": {"mean": mean, "std": std, "values": values},
-            }
-        )
-        return
+        print_json(facts | {"protocol": splits.protocol, "notes": list(splits.notes)} | report)
+    else:
+        click.echo(text)
+
+
+def _accuracy(network, splits, dataset, runs, seed, threads, progress) -> tuple[dict, str]:
+    """(for JSON, in words): accuracy on test images that are transformed anew in every run."""
+    if runs and not splits.transform:
+        raise click.UsageError(f"The test images of {dataset} are not transformed; leave out --runs.")
+    runs = runs or (10 if splits.transform else 1)
+    values, n = [], len(splits.test.labels)
+    for run in range(runs):
+        what = f"run {run + 1}/{runs}"
+        test = splits.fresh_test(generator(seed, f"evaluate {run}"))
+        show = lambda done, _, run=run, what=what: progress.show(what, run * n + done, runs * n)  # noqa: E731
+        values.append(accuracy(network, test, threads, show))
+    mean, std = float(np.mean(values)), float(np.std(values, ddof=1)) if runs > 1 else 0.0
     over = f" +- {percent(std)} over {runs} runs" if runs > 1 else ""
-    click.echo(f"{percent(mean)}{over} on {len(splits.test.labels)} test images of {dataset}")
-    click.echo(splits.protocol)
+    text = f"{percent(mean)}{over} on {n} test images of {dataset}\n{splits.protocol}"
+    return {"runs": runs, "accuracy": {"mean": mean, "std": std, "values": values}}, text
+
+
+def _invariance(network, splits, dataset, runs, seed, threads, progress) -> tuple[dict, str]:
+    """(for JSON, in words): how answers to upright test images change."""
+    if runs:
+        raise click.UsageError("--invariance transforms each test image once in every way; leave out --runs.")
+    interpolation = splits.options.get("interpolation", "cubic")
+    images, labels = splits.test_upright
+    result = measure_invariance(
+        network,
+        images,
+        labels,
+        seed,
+        threads,
+        interpolation,
+        on_progress=lambda name, done, total: progress.show(f"{name} {done}/{total}"),
+    )
+    rows = [
+        (
+            name,
+            percent(entry["label_changed"]),
+            percent(entry["probability_moved"]),
+            percent(entry["probability_moved_most"]),
+            percent(entry["accuracy"]),
+        )
+        for name, entry in result.items()
+    ]
+    header = "transformation", "other label", "probability moved", "at most", "accuracy"
+    text = f"{table(rows, header)}\n{len(labels)} upright test images of {dataset}, {interpolation} interpolation,"
+    return {"interpolation": interpolation, "invariance": result}, text + " shifts of up to 2 pixels each way"
 
 
 def _splits(loaded, dataset, given, load, load_folder):

@@ -14,6 +14,7 @@ COMMANDS = {
     "train": "Train a network and save it.",
     "evaluate": "Measure a model's accuracy on freshly transformed test images.",
     "predict": "Name the class of each IMAGE.",
+    "reproduce": "Reproduce a TABLE of the paper and print it beside the paper's numbers.",
     "data": "List, fetch, verify and show the data sets.",
     "info": "Show what a model file holds.",
     "gradcheck": "Compare every hand-written gradient with finite differences.",

@@ -17,7 +17,30 @@ def usable_cores() -> int:
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False)
 
-model_argument = click.argument("model", metavar="MODEL", type=EXISTING_FILE)
+
+class ModelFile(click.Path):
+    """A model file, or the name of a model that comes with tigra; a file of that name goes first."""
+
+    name = "model"
+
+    def __init__(self):
+        super().__init__(exists=True, dir_okay=False)
+
+    def convert(self, value, param, ctx):
+        """The path of the file."""
+        from tigra.packaged import packaged_models
+
+        models = packaged_models()
+        if not os.path.isfile(value):
+            if value in models:
+                return str(models[value])
+            if not os.path.exists(value):
+                names = ", ".join(models) or "none"
+                self.fail(f"Model file {value!r} does not exist; models that come with tigra: {names}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+model_argument = click.argument("model", metavar="MODEL", type=ModelFile())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Decides everything random."

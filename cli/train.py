@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -14,22 +13,23 @@ from tigra_cli.data_options import check_options, data_options, given_options, l
 from tigra_cli.options import EXISTING_FILE
 from tigra_cli.output import Progress, duration, percent, print_json, table
 
-from tigra.architecture import build_network, with_pooling_limited
+from tigra.architecture import MIXINGS
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
 from tigra.layers.dense import START_VALUES
-from tigra.model_file import check_writable, load_model, save
+from tigra.model_file import check_writable, load_model
 from tigra.optim import SCHEDULES
-from tigra.recipes import RECIPES
-from tigra.settings import FitOptions
-from tigra.training import Training, accuracy, split_hash
+from tigra.recipes import RECIPE_NAMES, find_recipe
+from tigra.runs import measured_parts, resume_run, run_report, save_run, start_run
+from tigra.training import Training
 
 SAVE_EVERY = 10  # seconds between saves while training, so that a power cut costs little
 FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay", "label_smoothing"
 NETWORK_OPTIONS = (
     "architecture", "smoothing", "margin", "neighbours", "diagonal_weight", "boundary", "active", "mixing", "init",
+    "floor",
 )  # fmt: skip
-FROM_RECIPE = "the data set's"
+FROM_RECIPE = "the recipe's"
 
 
 def recipe_option(name, kind, text):
@@ -42,6 +42,13 @@ def recipe_option(name, kind, text):
 @click.option("--out", type=click.Path(dir_okay=False), help="Model file to write.  [default: DATASET.npz]")
 @click.option(
     "--resume", type=EXISTING_FILE, help="Go on with the interrupted run in this model file, with its own settings."
+)
+@click.option(
+    "--recipe",
+    type=click.Choice(RECIPE_NAMES),
+    default="best",
+    show_default=True,
+    help="Settings to start from: the best found, or those printed in the paper.",
 )
 @recipe_option("--architecture", str, "Layers, e.g. 'SC[3, 3]-DP[300]-S[10]-FC[50]'.")
 @recipe_option("--epochs", click.IntRange(min=1), "Passes over the training images.")
@@ -58,8 +65,11 @@ def recipe_option(name, kind, text):
 @recipe_option("--neighbours", click.Choice(["4", "8"]), "Edges of an inner pixel.")
 @recipe_option("--diagonal-weight", click.FloatRange(min=0, min_open=True), "Weight of diagonal edges.")
 @recipe_option("--boundary", click.Choice(["padded", "free"]), "Pixels at the border.")
-@recipe_option("--active", click.Choice(["map", "union"]), "Sets of active nodes: per map, or one for all.")
-@recipe_option("--mixing", click.Choice(["vector", "full"]), "Weights of input maps: shared, or per filter.")
+@recipe_option(
+    "--active", click.Choice(["map", "union", "all"]), "Active nodes: per map, one set for all, or all nodes."
+)
+@recipe_option("--mixing", click.Choice(MIXINGS), "Weights of input maps: shared, per filter, or filters per pair.")
+@recipe_option("--floor", click.FloatRange(min=0, max=1), "Least deviation of statistics, as a share of the largest.")
 @recipe_option("--init", click.Choice(START_VALUES), "Start values of FC layers.")
 @data_options
 @click.pass_context
@@ -98,18 +108,18 @@ def train(ctx, dataset, out, resume, threads, as_json, **settings):
         started = time.monotonic()
         _run(training, splits, out, progress)
         seconds = time.monotonic() - started
-        save_training(training, splits, out, resume=None if training.is_finished else training.snapshot())
+        save_run(training, splits, out)
     if not training.is_finished:
         click.echo(f"Stopped in epoch {len(training.history) + 1}; saved {out}.", err=True)
         click.echo(f"Go on with: tigra train --resume {out}", err=True)
         ctx.exit(130)
     try:
         with Progress() as progress:
-            report = _report(training, splits, out, threads, seconds, progress)
+            report = {"model": str(out)} | run_report(training, splits, seconds, measuring(progress))
     except KeyboardInterrupt:
         click.echo(f"Trained, and saved as {out}; only the report is missing: tigra evaluate {out}", err=True)
         ctx.exit(130)
-    save_training(training, splits, out, report=report)
+    save_run(training, splits, out, report)
     print_json(report) if as_json else _print_report(report, training, splits)
 
 
@@ -130,26 +140,12 @@ def _fresh(dataset, out, threads, settings, load, progress):
     check_options(dataset, of_data, settings["data_dir"])
     check_writable(out)
     splits = load(dataset, seed=seed, interpolation=settings["interpolation"], **of_data)
-    recipe = RECIPES[dataset if dataset in RECIPES else "folder"]
-    given = {name: value for name, value in settings.items() if value is not None}
-    if "neighbours" in given:
-        given["neighbours"] = int(given["neighbours"])
-    options = recipe["network"] | {name: given[name] for name in NETWORK_OPTIONS if name in given}
-    if "architecture" not in given and (dataset not in DATASETS or "size" in given):  # small images have few nodes
-        height, width = (size + 2 * options["margin"] for size in splits.image_shape)
-        options["architecture"] = with_pooling_limited(options["architecture"], height * width)
-    network = build_network(
-        **options,
-        image_shape=splits.image_shape,
-        n_classes=len(splits.class_names),
-        seed=seed,
-    )
-    network.class_names = splits.class_names
-    n_steps = -(-len(splits.train.labels) // given.get("batch_size", recipe["fit"]["batch_size"]))
-    least = {"epochs": max(recipe["fit"]["epochs"], -(-recipe.get("least_steps", 0) // n_steps))}
-    how = FitOptions(**recipe["fit"] | least | {name: given[name] for name in FIT_OPTIONS if name in given}, seed=seed)
+    changes = {name: settings[name] for name in NETWORK_OPTIONS + FIT_OPTIONS if settings[name] is not None}
+    if "neighbours" in changes:
+        changes["neighbours"] = int(changes["neighbours"])
     progress.show("measuring the statistics of the training images")
-    return Training(network, splits, how, threads), splits
+    recipe = find_recipe(dataset, settings["recipe"])
+    return start_run(splits, recipe, seed, threads, "size" in of_data or None, **changes), splits
 
 
 def _resumed(ctx, path, dataset, threads, load):
@@ -160,27 +156,18 @@ def _resumed(ctx, path, dataset, threads, load):
             option = "--" + name.replace("_", "-")
             raise click.UsageError(f"--resume goes on with the settings in {path}; leave out {option}.")
     model = load_model(path)
-    if model.resume is None:
-        raise ModelFileError(f"{path} holds a finished run, there is nothing to resume; start a new one.")
     trained_on = model.training.get("dataset")
     if dataset not in (None, trained_on) and (trained_on in DATASETS or not os.path.isdir(dataset)):
         raise click.UsageError(f"{path} was trained on {trained_on}, not on {dataset}.")
     if trained_on and trained_on not in DATASETS and not os.path.isdir(dataset or trained_on):
         raise click.UsageError(f"The folder {trained_on} is not here; say where: tigra train FOLDER --resume {path}.")
-    arrays, numbers = model.resume
     try:
         splits = load(dataset or model.training["dataset"], **model.training["dataset_options"])
-        training = Training(model.network, splits, FitOptions(**numbers["options"]), threads)
-        if training.data_hash != numbers["data_hash"]:
-            raise DatasetError(
-                f"The images of {splits.name} have changed since {path} was saved; put them back, or start a new run."
-            )
-        training.restore(arrays, numbers)
     except DatasetError:
         raise
-    except Exception as error:  # the file's numbers may be of any kind
+    except Exception as error:  # the file's record may be of any kind
         raise ModelFileError(f"{path} does not say how to go on ({error}); start a new run.") from error
-    return training, splits
+    return resume_run(model, splits, path, threads), splits
 
 
 class StopSignals:
@@ -231,61 +218,24 @@ def _run(training: Training, splits, out, progress: Progress) -> None:
     progress.show(line())
     for _ in training.run():
         if time.monotonic() - last_save > SAVE_EVERY:
-            save_training(training, splits, out, resume=training.snapshot())
+            save_run(training, splits, out)
             last_save = time.monotonic()
 
 
-def save_training(training: Training, splits, out, report=None, resume=None) -> None:
-    """Write the best network so far, with what is known of the run."""
-    best = training.best_epoch
-    facts = {
-        "dataset": splits.name,
-        "dataset_options": splits.options,
-        "split_hash": split_hash(splits),
-        "learned": " ".join(sorted(splits.learned)),
-        "protocol": splits.protocol,
-        "options": asdict(training.options),
-        "best_epoch": best.number if best else 0,
-        "history": [asdict(epoch) for epoch in training.history],
-        "accuracy": report["accuracy"] if report else None,
-    }
-    save(training.best_network(), out, facts, resume)
+def measuring(progress: Progress):
+    """A function for `run_report(on_progress=...)` that shows a live line."""
 
+    def report(part, done, total):
+        what = f"measuring the accuracy on {part.replace('_', ', ')}"
+        progress.show(what, done, total, phase=what)
 
-def _report(training: Training, splits, out, threads, seconds, progress) -> dict:
-    """The documented JSON object; accuracies as fractions."""
-    network = training.network
-
-    def measure(name, split):
-        what = f"measuring the accuracy on {name.replace('_', ', ')}"
-        return accuracy(network, split, threads, lambda done, total: progress.show(what, done, total, phase=what))
-
-    return {
-        "model": str(out),
-        "dataset": splits.name,
-        "images": {name: len(split.labels) for name, split in _measured(splits).items()},
-        "architecture": network.options["architecture"],
-        "parameters": network.n_parameters,
-        "seed": training.options.seed,
-        "epochs": len(training.history),
-        "best_epoch": training.best_epoch.number,
-        "seconds": round(seconds, 3),
-        "protocol": splits.protocol,
-        "notes": list(splits.notes),
-        "accuracy": {name: measure(name, split) for name, split in _measured(splits).items()},
-    }
-
-
-def _measured(splits) -> dict:
-    """What the accuracy is reported on; transformed test images only where there are any."""
-    measured = {"train": splits.train, "valid": splits.valid, "test_upright": splits.test_upright}
-    return measured | ({"test_transformed": splits.test} if splits.transform else {})
+    return report
 
 
 def _print_report(report, training, splits) -> None:
     rows = [
         (name.replace("_", ", "), len(split.labels), percent(report["accuracy"][name]))
-        for name, split in _measured(splits).items()
+        for name, split in measured_parts(splits).items()
     ]
     if not splits.transform:
         rows[-1] = ("test", *rows[-1][1:])

@@ -239,11 +239,11 @@ def test_a_run_is_saved_while_it_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr("tigra_cli.train.SAVE_EVERY", 0)
     saved = []
     monkeypatch.setattr(
-        "tigra_cli.train.save",
+        "tigra.runs.save",
         lambda network, out, facts, resume: saved.append((facts["best_epoch"], resume is not None)),
     )
     run("train", "mnist-012", *QUICK, "--out", tmp_path / "model.npz")
-    assert [resumable for _, resumable in saved] == [True, True, False, False]  # the last adds the report
+    assert [resumable for _, resumable in saved] == [True, False, False, False]  # the last adds the report
 
 
 def test_a_finished_run_has_nothing_to_resume(here):

@@ -186,7 +186,7 @@ def test_ctrl_c_during_the_report_says_that_the_model_is_saved(here, monkeypatch
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tigra_cli.train.accuracy", stop)
+    monkeypatch.setattr("tigra.runs.accuracy", stop)
     result = run("train", "shapes", *QUICK, "--out", "cut.npz", expect=130)
     assert "Trained, and saved as cut.npz; only the report is missing: tigra evaluate cut.npz" in result.stderr
     assert load_model("cut.npz").resume is None

@@ -12,10 +12,11 @@ READING_ORDER = """
     version errors kernels transforms images image_store archives sources download
     splits protocols file_digests picture_files folders datasets contact_sheet
     graph grid_kernels polynomials workspace fused plane_kernels harmonic_kernels
-    layers.base layers.spectral_conv layers.dynamic_pool layers.statistics layers.dense
+    layers.base layers.spectral_conv layers.paired_conv layers.dynamic_pool layers.statistics layers.dense
     layers.planes layers.conv layers.spatial_transformer layers.harmonic_conv layers.modulus layers
-    loss workers network passes notation plane_kinds architecture recipes methods optim settings training model_file
-    check_cases gradcheck
+    loss workers classifier network passes notation plane_kinds architecture recipes methods optim settings training
+    morlet scattering feature_cache affine_pca deepscat fitting atomic_files model_file
+    packaged runs invariance nearest tables reproduction check_cases gradcheck
 """.split()
 
 

@@ -10,13 +10,16 @@ Read the modules in this order; each imports only those above it:
     datasets, contact_sheet            all of them by name, and to look at
     graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
     plane_kernels, harmonic_kernels    compiled loops over pixels, for other networks to compare with
-    layers.base, .spectral_conv, .dynamic_pool, .statistics, .dense
+    layers.base, .spectral_conv, .paired_conv, .dynamic_pool, .statistics, .dense
     layers.planes, .conv, .spatial_transformer, .harmonic_conv, .modulus      layers of those other networks
-    loss, workers, network, passes     from signal to class scores
+    loss, workers, classifier, network, passes      from signal to class scores
     notation, plane_kinds, architecture, recipes, methods      "SC[3, 3]-DP[300]-..." becomes a network
     optim, settings, training          learning
-    model_file                         keeping it
-    check_cases, gradcheck             checking it
+    morlet, scattering, feature_cache, affine_pca, deepscat, fitting        DeepScat, which is fitted instead
+    atomic_files, model_file, packaged, runs     keeping it; models that come with tigra
+    invariance                         how little answers change
+    nearest, tables, reproduction      the paper's tables
+    check_cases, gradcheck             every gradient checked
 
 What most people need is here at the top:
 
@@ -30,6 +33,7 @@ What most people need is here at the top:
 
 from tigra.architecture import build_network, count_parameters
 from tigra.datasets import DATASETS, load_dataset
+from tigra.deepscat import DeepScat, build_deepscat
 from tigra.errors import (
     ArchitectureError,
     DatasetError,
@@ -41,6 +45,7 @@ from tigra.errors import (
     TrainingError,
     UsageError,
 )
+from tigra.fitting import fit_deepscat
 from tigra.graph import Graph, GraphSignal, grid_graph
 from tigra.images import read_image
 from tigra.layers import (
@@ -55,6 +60,7 @@ from tigra.layers import (
     MeanPool,
     ModulusNorm,
     ModulusReLU,
+    PairedConv,
     ReLU,
     SpatialTransformer,
     SpectralConv,
@@ -76,6 +82,7 @@ __all__ = [
     "Conv",
     "DATASETS",
     "DatasetError",
+    "DeepScat",
     "Dense",
     "DynamicPool",
     "Epoch",
@@ -94,6 +101,7 @@ __all__ = [
     "ModulusNorm",
     "ModulusReLU",
     "Network",
+    "PairedConv",
     "RECIPES",
     "ReLU",
     "ShapeError",
@@ -110,9 +118,11 @@ __all__ = [
     "UsageError",
     "__version__",
     "accuracy",
+    "build_deepscat",
     "build_network",
     "count_parameters",
     "fit",
+    "fit_deepscat",
     "format_architecture",
     "grid_graph",
     "load",

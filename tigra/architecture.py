@@ -14,7 +14,7 @@ import numpy as np
 
 from tigra.errors import ArchitectureError, UsageError
 from tigra.graph import check_shape, grid_graph
-from tigra.layers import Dense, DynamicPool, ReLU, SpectralConv, Standardise, Statistics
+from tigra.layers import Dense, DynamicPool, PairedConv, ReLU, SpectralConv, Standardise, Statistics
 from tigra.layers.spatial_transformer import OUTSIDE
 from tigra.network import Network
 from tigra.notation import (
@@ -30,6 +30,7 @@ from tigra.plane_kinds import BRIDGES, HarmonicHeadKind, with_harmonic_blocks
 
 LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
 LAST_GAIN = 0.1  # of the start values of the last layer
+MIXINGS = "vector", "full", "pairs"
 LARGEST_NETWORK = 10**8  # parameters; a slip of the finger should not fill the memory
 
 
@@ -52,9 +53,13 @@ class SpectralConvKind(LayerKind):
 
     def n_parameters(self, numbers, site):
         n_filters, degree = numbers
+        if site.mixing == "pairs":
+            return n_filters * ((degree + 1) * site.size + 1)
         return n_filters * (degree + 1) + site.size * (n_filters if site.mixing == "full" else 1)
 
     def build(self, numbers, site):
+        if site.mixing == "pairs":
+            return [PairedConv.init(site.graph, site.size, *numbers, site.rng, site.dtype, site.active)]
         return [SpectralConv.init(site.graph, site.size, *numbers, site.rng, site.dtype, site.mixing, site.active)]
 
 
@@ -90,7 +95,7 @@ class StatisticsKind(LayerKind):
         statistics = Statistics(site.graph, *numbers)
         if not site.standardise:
             return [statistics]
-        return [statistics, Standardise.init(self.size(numbers, site), site.dtype)]
+        return [statistics, Standardise.init(self.size(numbers, site), site.dtype, site.floor)]
 
 
 @layer_kind("FC")
@@ -169,8 +174,8 @@ def count_parameters(architecture: str, image_shape, n_classes: int, mixing: str
     15
     """
     height, width = check_shape(image_shape)
-    if mixing not in ("vector", "full"):
-        raise UsageError(f"mixing must be 'vector' or 'full', got {mixing!r}.")
+    if mixing not in MIXINGS:
+        raise UsageError(f"mixing must be one of {', '.join(MIXINGS)}, got {mixing!r}.")
     site = Site((height, width), mixing=mixing)
     items = parse_architecture(architecture)
     return sum(kind.n_parameters(item.numbers, site) for kind, item in _walk(items, site, n_classes))
@@ -206,6 +211,7 @@ def build_network(
     margin: int = 0,
     standardise: bool = True,
     outside: str = "zeros",
+    floor: float = 0.0,
 ) -> Network:
     """A network with start values drawn from `seed`.
 
@@ -213,13 +219,15 @@ def build_network(
     image_shape, n_classes : (height, width) of the images, number of classes
     dtype : "float32", or "float64" for checks
     neighbours, diagonal_weight, boundary : the grid, see `grid_graph`
-    active, mixing : which sets limit a filter, and how maps are mixed, see `SpectralConv`
+    active, mixing : which sets limit a filter, and how maps are mixed: "vector" or "full", see `SpectralConv`, or
+        "pairs", see `PairedConv`
     init : start values of the FC layers, "default", "paper" or "he", see `Dense.init`
     smoothing : standard deviation in pixels of a Gaussian blur of the input
     margin : width in pixels of a frame of zeros around the image, so that what lies near its border is
         filtered like the rest (the paper's remedy for border artefacts, section 6.4)
     standardise : bring the statistics (of a network of planes, the pixels) to mean 0 and deviation 1, when training
         starts
+    floor : of the deviations by which statistics are divided, as a share of the largest, see `Standardise`
     outside : what spatial transformers read outside of their planes, "zeros" or "border"
 
     >>> network = build_network("SC[2, 1]-DP[3]-S[1]-FC[4]", image_shape=(2, 2), n_classes=2)
@@ -234,12 +242,12 @@ def build_network(
     count_parameters(architecture, grid_shape, n_classes, mixing)  # complains before anything large is built
     graph = grid_graph(grid_shape, neighbours, diagonal_weight, boundary)
     rng = np.random.default_rng(seed)
-    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, outside, dtype, graph, rng)
+    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, outside, floor, dtype, graph, rng)
     layers = []
     for kind, item in _walk(items, site, n_classes):
         layers += kind.build(item.numbers, site)
     plain = {"image_shape": lambda shape: [int(size) for size in shape], "standardise": bool}
-    plain |= {"diagonal_weight": float, "smoothing": float, "neighbours": int}
+    plain |= {"diagonal_weight": float, "smoothing": float, "floor": float, "neighbours": int}
     options |= {name: convert(options[name]) for name, convert in plain.items()}  # numbers that JSON knows
     options["architecture"] = format_architecture(items)
     return Network(layers, graph, options)
@@ -265,6 +273,8 @@ def _check_options(options: dict) -> None:
         raise UsageError(f"standardise must be True or False, got {options['standardise']!r}.")
     if options["outside"] not in OUTSIDE:
         raise UsageError(f"outside must be one of {', '.join(OUTSIDE)}, got {options['outside']!r}.")
+    if not isinstance(options["floor"], Real) or not 0 <= options["floor"] <= 1:
+        raise UsageError(f"floor must be a share from 0 to 1, got {options['floor']!r}.")
     if not isinstance(options["smoothing"], Real):
         raise UsageError(f"smoothing must be a number of pixels, got {options['smoothing']!r}.")
     largest = max(options["image_shape"])

@@ -19,6 +19,7 @@ from tigra.layers import (
     MeanPool,
     ModulusNorm,
     ModulusReLU,
+    PairedConv,
     ReLU,
     SpatialTransformer,
     SpectralConv,
@@ -51,6 +52,19 @@ def _spectral_conv(active, mixing, n_sets):
         alpha = rng.standard_normal((3, 4))
         beta = rng.standard_normal(2 if mixing == "vector" else (3, 2))
         return SpectralConv(grid_graph(GRID), alpha, beta, active), _signal(rng, 2, n_sets)
+
+    return make
+
+
+def _paired_conv(active, n_sets):
+    def make(rng):
+        while True:  # redraw until no sum lies within MARGIN of its threshold, where the rectifier has its kink
+            layer = PairedConv(grid_graph(GRID), rng.standard_normal((3, 3, 2)), rng.uniform(-0.5, 0.5, 3), active)
+            layer.state["deviation"][:] = rng.uniform(0.5, 2, 3)
+            signal = _signal(rng, 2, n_sets)
+            sums, threshold = layer.sums(signal), np.abs(layer.params["threshold"])[:, None]
+            if np.abs(sums - threshold).min() > MARGIN:
+                return layer, signal
 
     return make
 
@@ -168,6 +182,9 @@ LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = 
     "SpectralConv, union": _spectral_conv("union", "vector", 2),
     "SpectralConv, full mixing": _spectral_conv("map", "full", 2),
     "SpectralConv, full mixing, union": _spectral_conv("union", "full", 2),
+    "PairedConv": _paired_conv("map", 2),
+    "PairedConv, union": _paired_conv("union", 2),
+    "PairedConv, all nodes": _paired_conv("all", 1),
     "DynamicPool": _dynamic_pool,
     "Statistics": _statistics("padded"),
     "Statistics, free boundary": _statistics("free"),

@@ -1,6 +1,6 @@
 """Model files: one zip file with everything to predict and to resume; nothing in it is executed.
 
-    meta.json                      format, version, options of build_network, class names, training
+    meta.json                      format, version, options of build_network or build_deepscat, class names, training
     layers/00.SpectralConv.alpha.npy ...   parameters and constants, one array a file
     resume/*.npy                   the state of an unfinished or finished training run
 
@@ -11,27 +11,26 @@ are compared with what the architecture calls for before an array is made.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import io
 import json
 import os
-import stat
-import tempfile
 import zipfile
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from tigra.architecture import build_network, count_parameters
+from tigra.atomic_files import check_writable, write_atomically
+from tigra.classifier import Classifier
+from tigra.deepscat import DeepScat, build_deepscat, count_fitted, is_deepscat
 from tigra.errors import ModelFileError, TigraError
 from tigra.network import Network
 from tigra.version import __version__
 
+__all__ = ["Model", "check_writable", "load", "load_model", "save", "write_atomically"]
 FORMAT, FORMAT_VERSION = "tigra model", 1
 RESUME_ARRAYS = "current", "best", "adam_mean", "adam_square"
-TEMPORARY = ".tigra-"  # how the names of files begin that are being written
 LARGEST_META = 16 * 2**20  # bytes
 LARGEST_IMAGE = 2**24  # pixels, with the margin
 
@@ -42,19 +41,21 @@ class NewerFormat(Exception):
 
 @dataclass
 class Model:
-    """A network with what is known about it.
+    """A network, trained or fitted, with what is known about it.
 
     training : facts for people and scripts: data set, accuracies, best epoch
     resume : None, or (arrays, numbers) as `Training.snapshot` gives them
     """
 
-    network: Network
+    network: Network | DeepScat
     training: dict = field(default_factory=dict)
     resume: tuple[dict, dict] | None = None
 
 
-def save(network: Network, path, training: dict | None = None, resume: tuple[dict, dict] | None = None) -> None:
-    """Write a network to a file that `load` reads; the file appears whole or not at all."""
+def save(
+    network: Network | DeepScat, path, training: dict | None = None, resume: tuple[dict, dict] | None = None
+) -> None:
+    """Write a network, or a fitted DeepScat, to a file that `load` reads; the file appears whole or not at all."""
     _check_complete(network)
     meta = {
         "format": FORMAT,
@@ -71,8 +72,8 @@ def save(network: Network, path, training: dict | None = None, resume: tuple[dic
     write_atomically(path, _packed(meta, arrays))
 
 
-def load(path) -> Network:
-    """The network in a file that `save` wrote."""
+def load(path) -> Network | DeepScat:
+    """The network, or DeepScat, in a file that `save` wrote."""
     return load_model(path).network
 
 
@@ -98,72 +99,18 @@ def load_model(path) -> Model:
         ) from error
 
 
-def check_writable(path) -> None:
-    """Raise ModelFileError now if `save` could not write to path later."""
-    try:
-        obstacle = _obstacle(os.path.realpath(path))
-    except OSError as error:
-        obstacle = error.strerror
-    if obstacle:
-        raise ModelFileError(f"Cannot write the model to {path}: {obstacle}; choose another file with --out.")
+def _builder(kind: type):
+    """The function that makes a Network or a DeepScat from its options."""
+    return build_deepscat if issubclass(kind, DeepScat) else build_network
 
 
-def _obstacle(path: str) -> str | None:
-    """What stands in the way of writing to path; an OSError says the same."""
-    with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            return "it is a folder"
-        if not stat.S_ISREG(mode):
-            return "it is not an ordinary file"
-        if not os.access(path, os.W_OK):
-            return "it is write-protected"
-    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=TEMPORARY):
-        return None
-
-
-def write_atomically(path, content: bytes) -> None:
-    """Put content into path so that a crash leaves the old file or the new one, never half of it."""
-    path = Path(os.path.realpath(path))  # of a symbolic link, the file behind it is replaced
-    temporary = None
-    try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        raise ModelFileError(
-            f"Cannot write {path}: {error.strerror or error}; make room, or choose another file with --out."
-        ) from error
-    finally:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, where one may sync a folder; the file is there anyway."""
-    with contextlib.suppress(OSError, AttributeError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _check_complete(network: Network) -> None:
-    """Refuse to write what `load` would refuse to read."""
-    if set(network.options) != set(inspect.signature(build_network).parameters):
-        raise ModelFileError("Only networks made by build_network can be saved: the file holds its arguments.")
+def _check_complete(network: Classifier) -> None:
+    """Refuse to write what `load` would refuse to read, or could not use."""
+    builder = _builder(type(network))
+    if set(network.options) != set(inspect.signature(builder).parameters):
+        raise ModelFileError(f"Only networks made by {builder.__name__} can be saved: the file holds its arguments.")
+    if isinstance(network, DeepScat) and not network.is_fitted:
+        raise ModelFileError("This DeepScat has not been fitted, so it is not saved; call fit first.")
     if not _are_names(network.class_names, network.n_classes):
         raise ModelFileError(f"class_names must be {network.n_classes} printable texts, got {network.class_names!r}.")
     if not all(np.isfinite(array).all() for _, array in _named_arrays(network)):
@@ -179,7 +126,7 @@ def _is_printable(text) -> bool:
     return isinstance(text, str) and text.isprintable()
 
 
-def _named_arrays(network: Network):
+def _named_arrays(network: Classifier):
     """(name, array) of every parameter and constant, in the order of the layers."""
     for number, layer in enumerate(network.layers):
         for name, array in (layer.params | layer.state).items():
@@ -206,6 +153,8 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
     network = _network(meta, file_size)
     expected = dict(_named_arrays(network))
     if meta["resume"] is not None:
+        if isinstance(network, DeepScat):
+            raise ModelFileError("it cannot be resumed, as nothing of it is trained")
         expected |= {f"resume/{name}": network.learned for name in ("current", "best")}
         expected |= {f"resume/{name}": network.parameters for name in ("adam_mean", "adam_square")}
     if set(members) != {"meta.json", *(f"{name}.npy" for name in expected)}:
@@ -213,7 +162,7 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
     found = {name: _array(archive, members[f"{name}.npy"], like) for name, like in expected.items()}
     for name, array in _named_arrays(network):
         array[...] = found[name]
-        if name.endswith(".deviation") and not (array > 0).all():
+        if name.endswith((".deviation", ".temperature")) and not (array > 0).all():
             raise ModelFileError(f"{name} must be positive")
         if name.endswith((".running_variance", ".total")) and not (array >= 0).all():
             raise ModelFileError(f"{name} must not be negative")
@@ -264,23 +213,29 @@ def _is_record(training) -> bool:
     )
 
 
-def _network(meta: dict, file_size: int) -> Network:
+def _network(meta: dict, file_size: int) -> Network | DeepScat:
     """The network that the options call for, if the file is large enough to hold it."""
-    names, arguments = meta["class_names"], inspect.signature(build_network).parameters
+    fitted = is_deepscat(meta["options"]["architecture"])
+    builder = _builder(DeepScat if fitted else Network)
+    names, arguments = meta["class_names"], inspect.signature(builder).parameters
     if not set(meta["options"]) <= set(arguments):
-        raise ModelFileError("its options are not those of build_network")
+        raise ModelFileError(f"its options are not those of {builder.__name__}")
     defaults = {name: argument.default for name, argument in arguments.items()}
     options = defaults | meta["options"]  # a file from before an option was there has its default
-    (height, width), margin = options["image_shape"], options["margin"]
+    (height, width), margin = options["image_shape"], options.get("margin", 0)
     if not all(type(size) is int for size in (height, width, margin)) or min(height, width) < 1 or margin < 0:
         raise ModelFileError("its image shape is not possible")
     grid_shape = height + 2 * margin, width + 2 * margin
     if grid_shape[0] * grid_shape[1] > LARGEST_IMAGE:
         raise ModelFileError("its image shape is not possible")
-    n_parameters = count_parameters(options["architecture"], grid_shape, options["n_classes"], options["mixing"])
-    if n_parameters * np.dtype(options["dtype"]).itemsize > file_size:
+    if fitted:
+        n_bytes = 8 * count_fitted(options["architecture"], (height, width), options["n_classes"])
+    else:
+        n_parameters = count_parameters(options["architecture"], grid_shape, options["n_classes"], options["mixing"])
+        n_bytes = n_parameters * np.dtype(options["dtype"]).itemsize
+    if n_bytes > file_size:
         raise ModelFileError("it is smaller than the network it describes")
-    network = build_network(**options)
+    network = builder(**options)
     if not _are_names(names, network.n_classes):
         raise ModelFileError("its class names do not fit")
     network.class_names = names

@@ -6,22 +6,21 @@ import copy
 
 import numpy as np
 
-from tigra.errors import ShapeError, TigraError, UsageError
+from tigra.classifier import Classifier
+from tigra.errors import TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
-from tigra.image_store import LazyImages
-from tigra.layers import Layer, Standardise, StandardisePixels, Statistics
-from tigra.loss import softmax
+from tigra.layers import Layer, PairedConv, Standardise, StandardisePixels, Statistics
 from tigra.transforms import smooth
 from tigra.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 from tigra.workspace import aligned_empty
 
-LARGEST_PIXEL = 50.0  # far beyond standardised images, far below 255
 LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
+CALIBRATION_MAPS = 64  # images whose maps tell how large responses are
 TILE_NODES = 4096  # up to so many nodes a micro-batch has MICRO_BATCH images
 PREPARED_AT_ONCE = 256  # images, so that the smoothing's work arrays stay small
 
 
-class Network:
+class Network(Classifier):
     """Layers from graph signal to class scores, and the images around them.
 
     layers : list of Layer, each object once; the last gives scores (n_classes, B)
@@ -44,21 +43,6 @@ class Network:
         self.parameters = _in_one_vector([layer.params for layer in layers], self.dtype)
         self.gradients = _in_one_vector([layer.grads for layer in layers], self.dtype)
         self._idle: list[Network] = []  # replicas with their workspaces, for the next prediction
-
-    @property
-    def image_shape(self) -> tuple[int, int]:
-        """(height, width) of the images that the network takes."""
-        return tuple(self.options["image_shape"])
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes it tells apart."""
-        return self.options["n_classes"]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """float32 or float64, for all arrays of the network."""
-        return np.dtype(self.options["dtype"])
 
     @property
     def micro_batch(self) -> int:
@@ -131,7 +115,7 @@ class Network:
     def prepare_part(self, images, numbers=None) -> np.ndarray:
         """`prepare` for a few images; their numbers among all are for messages."""
         margin = self.options["margin"]
-        framed = np.pad(self._checked_pixels(images, numbers), ((0, 0), (margin, margin), (margin, margin)))
+        framed = np.pad(self.checked_pixels(images, numbers), ((0, 0), (margin, margin), (margin, margin)))
         return smooth(framed, self.options["smoothing"]).reshape(len(images), -1).astype(self.dtype)
 
     def signal(self, prepared: np.ndarray) -> GraphSignal | np.ndarray:
@@ -157,52 +141,11 @@ class Network:
             grad = layer.backward(grad)
         return grad
 
-    def checked(self, images):
-        """Images that fit the network by their shape and type: an array, or LazyImages as they are."""
-        try:
-            images = images if isinstance(images, LazyImages) else np.asarray(images)
-        except ValueError as error:
-            raise ShapeError(f"Images must all have one size: {error}.") from error
-        if images.size == 0:
-            raise ShapeError(f"{self._expected}, got none; give at least one image.")
-        if images.ndim != 3 or images.shape[1:] != self.image_shape:
-            hint = "add a first axis to a single image" if images.shape == self.image_shape else "resize them"
-            raise ShapeError(f"{self._expected}, got {images.shape}; {hint}.")
-        if not np.issubdtype(images.dtype, np.floating):
-            raise ShapeError(
-                f"{self._expected} with real values in [0, 1], got {images.dtype}; divide 8-bit pixels by 255."
-            )
-        return images
-
-    def _checked_pixels(self, images: np.ndarray, numbers) -> np.ndarray:
-        if not np.isfinite(images).all():
-            place = int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
-            bad = place if numbers is None else numbers[place]
-            raise ShapeError(f"{self._expected} with finite pixels, but image {bad} has NaN or infinite ones.")
-        if np.abs(images).max() > LARGEST_PIXEL:
-            raise ShapeError(
-                f"{self._expected} with values in [0, 1], got values up to {np.abs(images).max():g};"
-                " divide 8-bit pixels by 255."
-            )
-        return images if images.dtype in (np.float32, np.float64) else images.astype(np.float64)
-
-    @property
-    def _expected(self) -> str:
-        return f"Expected images of shape (n, {self.image_shape[0]}, {self.image_shape[1]})"
-
     # --- what users call ------------------------------------------------------------------------
 
     def scores(self, images, threads: int = 1) -> np.ndarray:
         """Class scores before the softmax, (n, n_classes)."""
         return self._through(images, len(self.layers), threads)
-
-    def predict_proba(self, images, threads: int = 1) -> np.ndarray:
-        """Class probabilities (n, n_classes) of images (n, height, width) in [0, 1]."""
-        return softmax(self.scores(images, threads).T).T
-
-    def predict(self, images, threads: int = 1) -> np.ndarray:
-        """Most likely class number of each image, (n,)."""
-        return self.scores(images, threads).argmax(axis=1)
 
     def features(self, images, threads: int = 1) -> np.ndarray:
         """The statistics vector phi of each image, (n, number of features), before standardising."""
@@ -218,6 +161,8 @@ class Network:
                 layer.calibrate(self._through(images, place, threads).T)
             if isinstance(layer, StandardisePixels):
                 layer.calibrate(self._through(images, place, threads))
+            if isinstance(layer, PairedConv):  # maps are large: a few images will do
+                layer.calibrate(self.forward(self.signal(self.prepare(images[:CALIBRATION_MAPS])), place))
 
     def _through(self, images, until: int, threads: int) -> np.ndarray:
         """Rows of outputs of layer number `until` - 1 for all images, by micro-batches."""

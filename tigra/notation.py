@@ -46,6 +46,7 @@ class Site:
     init: str = "default"
     standardise: bool = True
     outside: str = "zeros"
+    floor: float = 0.0
     dtype: str = "float32"
     graph: Graph | None = None
     rng: np.random.Generator | None = None

@@ -13,8 +13,8 @@ from dataclasses import asdict
 
 import numpy as np
 
+from tigra.classifier import Classifier
 from tigra.errors import ShapeError, TrainingError
-from tigra.layers import Standardise, StandardisePixels
 from tigra.loss import image_losses, negative_log_likelihood
 from tigra.network import Network, PreparedImages
 from tigra.optim import Adam, learning_rate
@@ -73,8 +73,8 @@ class Training:
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # where to go on, once `run` has ended
         self._space = Workspace()
-        standardising = (layer for layer in network.layers if isinstance(layer, (Standardise, StandardisePixels)))
-        if any(not layer.is_calibrated for layer in standardising):
+        calibrated = (layer for layer in network.layers if hasattr(layer, "is_calibrated"))
+        if any(not layer.is_calibrated for layer in calibrated):
             network.calibrate(_some(self.train[0].images, options.seed), threads)
 
     @property
@@ -258,15 +258,15 @@ class Training:
         self.network.learned = arrays["best"]
 
 
-def accuracy(network: Network, split, threads: int = 1, on_progress=lambda done, total: None) -> float:
+def accuracy(network: Classifier, split, threads: int = 1, on_progress=lambda done, total: None) -> float:
     """Fraction of a split's images that the network names rightly; on_progress is called with (done, of how many)."""
     split = _as_split(split)
     images, labels = network.checked(split.images), np.asarray(split.labels)
     if labels.shape != (len(images),):
         raise ShapeError(f"{len(images)} images need as many labels, got {labels.shape}.")
     n_right = 0
-    for start in range(0, len(images), 1024):
-        part = slice(start, start + 1024)
+    for start in range(0, len(images), network.at_once):
+        part = slice(start, start + network.at_once)
         n_right += int((network.predict(images[part], threads) == labels[part]).sum())
         on_progress(min(part.stop, len(images)), len(images))
     return n_right / len(images)
@@ -274,18 +274,8 @@ def accuracy(network: Network, split, threads: int = 1, on_progress=lambda done,
 
 def _checked_split(network: Network, split, what: str) -> tuple[PreparedImages, np.ndarray]:
     """Prepared images and labels of a split that fits the network."""
-    prepared, labels = PreparedImages(network, split.images), np.asarray(split.labels)
-    if labels.shape != (len(prepared),) or not np.issubdtype(labels.dtype, np.integer):
-        raise ShapeError(
-            f"The {what} set has {len(prepared)} images, so it needs as many integer labels,"
-            f" got {labels.dtype} of shape {labels.shape}."
-        )
-    if labels.min() < 0 or labels.max() >= network.n_classes:
-        raise ShapeError(
-            f"Labels of the {what} set run from {labels.min()} to {labels.max()}, but the network has"
-            f" {network.n_classes} classes, 0 to {network.n_classes - 1}."
-        )
-    return prepared, labels
+    prepared = PreparedImages(network, split.images)
+    return prepared, network.checked_labels(split.labels, len(prepared), what)
 
 
 def _as_split(split) -> Split:

@@ -6,11 +6,12 @@ from tigra.layers.dense import Dense, ReLU
 from tigra.layers.dynamic_pool import DynamicPool
 from tigra.layers.harmonic_conv import HarmonicConv
 from tigra.layers.modulus import InvariantHead, ModulusNorm, ModulusReLU
+from tigra.layers.paired_conv import PairedConv
 from tigra.layers.planes import Flatten, StandardisePixels
 from tigra.layers.spatial_transformer import SpatialTransformer
 from tigra.layers.spectral_conv import SpectralConv
 from tigra.layers.statistics import Standardise, Statistics
 
-__all__ = ["Layer", "SpectralConv", "DynamicPool", "Statistics", "Standardise", "Dense", "ReLU"]
+__all__ = ["Layer", "SpectralConv", "PairedConv", "DynamicPool", "Statistics", "Standardise", "Dense", "ReLU"]
 __all__ += ["StandardisePixels", "Conv", "MaxPool", "Flatten", "SpatialTransformer"]
 __all__ += ["HarmonicConv", "ModulusReLU", "ModulusNorm", "MeanPool", "InvariantHead"]

@@ -170,18 +170,15 @@ class ModulusNorm(ModulusLayer):
 
     def measure_back(self, grad: np.ndarray) -> np.ndarray:
         """Of a part of a batch: the sums of g_a and g_a r_hat that backward needs of all parts, (2, 2, C)."""
-        cache = self._take_cache()
-        self._cache = cache  # backward is still to come
-        return self._own_sums(grad, *cache)
-
-    def _own_sums(self, grad, z, count, mean, inverse, scale, offset) -> np.ndarray:
+        self._cache = self._take_cache()  # for backward, too
+        z, _, mean, inverse, scale, offset = self._cache
         of_a, of_a_r = self._gradient_sums(z, scale, offset, np.ascontiguousarray(grad))
         return np.stack([of_a, inverse * (of_a_r - mean * of_a)])
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """dE/dy  ->  dE/dz; fills grads gamma, beta."""
-        z, count, mean, inverse, scale, offset = cache = self._take_cache()
-        own = self._own_sums(grad, *cache)
+        own = self.measure_back(grad)
+        z, count, mean, inverse, scale, offset = self._take_cache()
         self.grads["beta"][:], self.grads["gamma"][:] = own
         shift, tilt = np.zeros_like(inverse), np.zeros_like(inverse)
         if count is not None:

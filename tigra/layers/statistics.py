@@ -64,14 +64,19 @@ class Standardise(Layer):
     thousand, and the gradient is exact: dE/dx = dE/dx_hat / deviation. Features that do not
     vary on the training set (deviation 0) are only centred.
 
+    floor : share of the largest deviation of the same moment (means and variances take turns) that is added, in
+        squares, to all of them. Maps whose responses are a thousand times weaker than others hold little but what
+        interpolation does to an image, and a floor keeps them from being blown up to the size of the rest.
+
     >>> layer = Standardise(np.zeros(1), np.ones(1))
     >>> layer.calibrate(np.array([[1.0, 3.0]]))
     >>> layer.forward(np.array([[5.0]]))
     array([[3.]])
     """
 
-    def __init__(self, mean: np.ndarray, deviation: np.ndarray):
+    def __init__(self, mean: np.ndarray, deviation: np.ndarray, floor: float = 0.0):
         super().__init__()
+        self.floor = floor
         if mean.ndim != 1 or mean.shape != deviation.shape:
             raise ShapeError(
                 f"Standardise needs a mean and a deviation for each feature, got {mean.shape} and {deviation.shape}."
@@ -79,9 +84,9 @@ class Standardise(Layer):
         self.state = {"mean": mean, "deviation": deviation}
 
     @classmethod
-    def init(cls, n_features: int, dtype) -> Standardise:
+    def init(cls, n_features: int, dtype, floor: float = 0.0) -> Standardise:
         """Mean 0 and deviation 1: the identity, until `calibrate`."""
-        return cls(np.zeros(n_features, dtype), np.ones(n_features, dtype))
+        return cls(np.zeros(n_features, dtype), np.ones(n_features, dtype), floor)
 
     @property
     def is_calibrated(self) -> bool:
@@ -92,9 +97,13 @@ class Standardise(Layer):
         """Take mean and deviation from features (F, number of training images)."""
         wide = features.astype(np.float64)
         deviation = wide.std(axis=1)
-        floor = 1e-6 * np.maximum(np.abs(wide).max(axis=1), 1e-30)
+        rounding = 1e-6 * np.maximum(np.abs(wide).max(axis=1), 1e-30)
+        deviation = np.where(deviation > rounding, deviation, 0.0)
+        if self.floor:
+            moments = deviation.reshape(-1, 2)
+            deviation = np.hypot(moments, self.floor * moments.max(axis=0)).ravel()
         self.state["mean"][:] = wide.mean(axis=1)
-        self.state["deviation"][:] = np.where(deviation > floor, deviation, 1.0)
+        self.state["deviation"][:] = np.where(deviation > 0, deviation, 1.0)
 
     def forward(self, features: np.ndarray) -> np.ndarray:
         """(F, B)  ->  (F, B)."""

@@ -1,0 +1,74 @@
+"""`tigra reproduce`: the paper's tables, run by run, resumable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from tigra_cli.data_options import data_dir_option
+from tigra_cli.options import json_option, threads_option
+from tigra_cli.output import Progress, duration, print_json
+from tigra_cli.train import StopSignals
+
+from tigra.reproduction import Experiment, Stopped, Watch
+from tigra.tables import TABLES
+
+
+@click.command()
+@click.argument("table", type=click.Choice(list(TABLES)))
+@click.option("--seeds", type=click.IntRange(min=1), help="Runs of each row.  [default: as many as the table asks for]")
+@click.option("--row", "only", multiple=True, help="Only this row, by its short name; may be given several times.")
+@click.option(
+    "--quick", is_flag=True, help="A few steps on a few images, to try the machinery; the numbers mean nothing."
+)
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for the runs.  [default: results/TABLE]")
+@data_dir_option
+@threads_option
+@json_option
+@click.pass_context
+def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
+    """Reproduce a TABLE of the paper and print it beside the paper's numbers.
+
+    Every finished run is kept at once, as a JSON file beside its model in the folder; starting again goes on where
+    the last start was stopped, by Ctrl-C or otherwise, in the middle of a run too. Epochs are chosen
+    on upright validation images.
+
+    \b
+    mnist-012         Table 2
+    mnist-rot-trans   Table 3, needs MNIST ('tigra data fetch mnist')
+    eth-80            Table 4, needs ETH-80
+    rotations         the last figure: accuracy over the number of training rotations
+
+    \b
+    Example:
+        tigra reproduce mnist-012 --seeds 3
+    """
+    out = Path(out or f"results/{table}")
+    experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only)
+    todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
+    with Progress() as progress, StopSignals() as stop:
+        for place, (row, number) in enumerate(todo, start=1):
+            name = f"{row.words}, {row.over} {number} ({place}/{len(todo)})"
+
+            def show(text, done=0, total=0, name=name):
+                progress.show(f"{name}: {text}", done, total, phase=name + text.split(" ")[0])
+
+            try:
+                record = experiment.run(row, number, Watch(show, stop.asked))
+            except Stopped:
+                progress.clear()
+                click.echo(f"Stopped; the runs so far are in {out}, the same command goes on.", err=True)
+                ctx.exit(130)
+            progress.clear()
+            test, values = next(iter(record["accuracy"]["test"].items()))
+            mean = 100 * sum(values) / len(values)
+            click.echo(f"{name}: {mean:.2f} % ({test}), {duration(record['seconds'])}", err=True)
+    if as_json:
+        found = [experiment.record(row, number) for row, number in experiment.runs()]
+        print_json({"table": table, "title": TABLES[table].title, "folder": str(out), "quick": quick, "runs": found})
+        return
+    click.echo(f"{TABLES[table].title}\n" + ("QUICK: the numbers mean nothing.\n" if quick else ""))
+    click.echo(experiment.markdown())
+    click.echo(
+        f"Percent, mean +- standard deviation over runs; seconds of training on {threads} threads of this machine."
+    )

@@ -1,0 +1,151 @@
+"""PairedConv against its equation as plain loops, and in whole networks."""
+
+import numpy as np
+import pytest
+
+from tigra.architecture import build_network, count_parameters
+from tigra.datasets import load_dataset
+from tigra.errors import ShapeError, UsageError
+from tigra.graph import GraphSignal, grid_graph
+from tigra.layers import DynamicPool, PairedConv, SpectralConv, Standardise
+from tigra.model_file import load, save
+from tigra.training import fit
+
+RNG = np.random.default_rng
+NETWORK = "SC[3, 2]-DP[90]-SC[4, 2]-DP[60]-S[3]-FC[6]"
+
+
+def by_loops(layer, signal):
+    """The equation of the docstring, node by node."""
+    y, sets = signal
+    alpha, theta, s = layer.params["alpha"], layer.params["threshold"], layer.state["deviation"]
+    laplacian = layer.graph.laplacian.toarray()
+    n_out, n_powers, n_in = alpha.shape
+    z = np.zeros((n_out, *y.shape[1:]))
+    omega = sets.any(axis=0)
+    for i in range(n_out):
+        for k in range(n_in):
+            of_map = sets[k] if len(sets) > 1 else sets[0]
+            mask = {"map": of_map, "union": omega, "all": np.ones_like(omega)}[layer.active]
+            power = y[k]
+            for m in range(n_powers):
+                z[i] += mask * alpha[i, m, k] * power / s[i]
+                power = laplacian @ power
+        z[i] = np.maximum(0, z[i] - abs(theta[i]))
+    return z
+
+
+@pytest.mark.parametrize("active", ["map", "union", "all"])
+@pytest.mark.parametrize("n_sets", [1, 2])
+@pytest.mark.parametrize("graph", [grid_graph((4, 5)), grid_graph((3, 4), boundary="free"), grid_graph((1, 6), 4)])
+def test_forward_equals_the_loops(active, n_sets, graph):
+    rng = RNG(0)
+    layer = PairedConv(graph, rng.standard_normal((3, 4, 2)), rng.standard_normal(3), active)
+    layer.state["deviation"][:] = [0.5, 1.0, 2.0]
+    sets = rng.random((n_sets, graph.n_nodes, 3)) < 0.6
+    signal = GraphSignal(rng.standard_normal((2, graph.n_nodes, 3)), sets)
+    z, omega = layer.forward(signal)
+    assert np.abs(z - by_loops(layer, signal)).max() < 1e-12
+    expected = np.ones_like(omega) if active == "all" else sets.any(axis=0, keepdims=True)
+    assert (omega == expected).all()
+
+
+def test_full_mixing_is_a_special_case():
+    rng, graph = RNG(1), grid_graph((5, 5))
+    alpha, beta = rng.standard_normal((3, 3)), rng.standard_normal((3, 2))
+    sets = rng.random((2, 25, 4)) < 0.5
+    signal = GraphSignal(rng.standard_normal((2, 25, 4)) * sets, sets)
+    full = SpectralConv(graph, alpha, beta).forward(signal).values
+    pairs = PairedConv(graph, alpha[:, :, None] * beta[:, None, :], np.zeros(3)).forward(signal).values
+    assert np.abs(pairs - np.maximum(full, 0)).max() < 1e-12
+
+
+def test_calibration_makes_responses_of_order_one_and_is_kept(tmp_path):
+    splits = load_dataset("mnist-012")
+    network = build_network(NETWORK, (28, 28), 3, mixing="pairs", active="all")
+    assert not network.layers[0].is_calibrated
+    network.calibrate(splits.train.images[:100])
+    signal = network.signal(network.prepare(splits.train.images[:64]))
+    for place in (0, 2):
+        arriving = network.forward(signal, place)
+        sums = network.layers[place].sums(arriving)
+        assert np.allclose(np.sqrt((sums.astype(np.float64) ** 2).mean(axis=1)), 1, atol=1e-4)
+    save(network, tmp_path / "pairs.npz")
+    again = load(tmp_path / "pairs.npz")
+    assert (again.layers[0].state["deviation"] == network.layers[0].state["deviation"]).all()
+    assert (again.scores(splits.test.images[:5]) == network.scores(splits.test.images[:5])).all()
+
+
+def test_the_background_stays_exactly_zero():
+    splits = load_dataset("mnist-012")
+    network = build_network("SC[5, 2]-SC[5, 2]-S[1]", (28, 28), 3, mixing="pairs", active="all")
+    digit = splits.train.images[:1]
+    maps = network.forward(network.signal(network.prepare(digit)), 2).values[:, :, 0].reshape(5, 28, 28)
+    near = np.zeros((28, 28), bool)
+    for row, column in np.argwhere(digit[0] > 0):  # four powers of L reach four pixels
+        near[max(0, row - 4) : row + 5, max(0, column - 4) : column + 5] = True
+    assert (maps[:, ~near] == 0).all() and (~near).any() and (maps > 0).any()
+
+
+@pytest.mark.parametrize("active", ["map", "union", "all"])
+def test_scores_do_not_change_under_exact_symmetries(active):
+    images = load_dataset("mnist-012").test_upright.images[:12]
+    network = build_network(
+        NETWORK, (28, 28), 3, dtype="float64", mixing="pairs", active=active, margin=9, smoothing=0.5
+    )
+    network.calibrate(images)
+    scores = network.scores(images)
+    for turned in (np.rot90(images, axes=(1, 2)), images[:, ::-1], images[:, :, ::-1], images.transpose(0, 2, 1)):
+        assert np.abs(network.scores(np.ascontiguousarray(turned)) - scores).max() < 1e-9
+    shifted = np.zeros_like(images)
+    shifted[:, 2:, :-3] = images[:, :-2, 3:]
+    inside = (images[:, -2:].sum(axis=(1, 2)) == 0) & (images[:, :, :3].sum(axis=(1, 2)) == 0)
+    assert inside.sum() >= 5
+    assert np.abs(network.scores(shifted) - scores)[inside].max() < 1e-9
+
+
+def test_it_learns_and_threads_do_not_matter():
+    splits = load_dataset("mnist-012")
+    found = []
+    for threads in (1, 3):
+        network = build_network(NETWORK, (28, 28), 3, mixing="pairs", active="all", smoothing=1.0, floor=0.03)
+        *_, last = fit(network, splits, threads=threads, epochs=6, batch_size=37, learning_rate=0.01)
+        found.append(network.parameters.tobytes())
+    assert last.valid_accuracy > 0.6 and found[0] == found[1]
+
+
+def test_parameters_are_counted():
+    expected = 3 * (3 * 1 + 1) + 4 * (3 * 3 + 1) + (4 * 8 + 1) * 6 + (6 + 1) * 3
+    assert count_parameters(NETWORK, (28, 28), 3, mixing="pairs") == expected
+    assert build_network(NETWORK, (28, 28), 3, mixing="pairs").n_parameters == expected
+
+
+def test_wrong_arguments_are_refused():
+    graph = grid_graph((2, 2))
+    with pytest.raises(UsageError, match="'map', 'union' or 'all'"):
+        PairedConv(graph, np.ones((1, 1, 1)), np.zeros(1), active="none")
+    with pytest.raises(ShapeError, match=r"\(K_out, M\+1, K_in\)"):
+        PairedConv(graph, np.ones((1, 1)), np.zeros(1))
+    with pytest.raises(ShapeError, match=r"threshold of shape \(K_out,\)"):
+        PairedConv(graph, np.ones((2, 1, 1)), np.zeros(1))
+    with pytest.raises(UsageError, match="vector, full, pairs, got 'none'"):
+        build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="none")
+    with pytest.raises(UsageError, match="share from 0 to 1"):
+        build_network("SC[1, 1]-S[1]", (4, 4), 2, floor=2)
+
+
+def test_pooling_after_it_keeps_the_largest_responses():
+    rng, graph = RNG(2), grid_graph((4, 4))
+    layer = PairedConv(graph, rng.standard_normal((2, 2, 1)), np.zeros(2), "all")
+    signal = layer.forward(GraphSignal(rng.random((1, 16, 1)), np.ones((1, 16, 1), bool)))
+    kept = DynamicPool(3).forward(signal)
+    assert (kept.active.sum(axis=1) <= 3).all() and kept.values.max() == signal.values.max()
+
+
+def test_a_floor_keeps_weak_features_weak():
+    features = np.array([[0.0, 2.0], [0.0, 8.0], [0.0, 0.02], [0.0, 0.08]])  # two maps, mean and variance of each
+    plain, floored = Standardise.init(4, np.float64), Standardise.init(4, np.float64, floor=0.1)
+    plain.calibrate(features)
+    floored.calibrate(features)
+    assert np.allclose(plain.state["deviation"], [1, 4, 0.01, 0.04])
+    assert np.allclose(floored.state["deviation"], np.sqrt([1.01, 16.16, 0.0101, 0.1616]))

@@ -1,0 +1,128 @@
+"""Recipes, runs that are started, stopped and resumed, and models that come with the package."""
+
+import numpy as np
+import pytest
+
+from tigra.architecture import build_network
+from tigra.datasets import DATASETS, dataset_options, load_dataset
+from tigra.errors import ModelFileError, UsageError
+from tigra.model_file import load_model
+from tigra.packaged import packaged_models
+from tigra.recipes import RECIPE_NAMES, RECIPES, find_recipe
+from tigra.runs import measured_parts, resume_run, run_report, save_run, start_run
+from tigra.settings import FitOptions
+from tigra.tables import TABLES
+from tigra.training import accuracy, split_hash
+
+TINY = "SC[2, 1]-DP[50]-S[2]-FC[4]"
+
+
+@pytest.fixture(scope="module")
+def splits():
+    return load_dataset("mnist-012")
+
+
+def test_every_data_set_has_both_recipes():
+    assert set(RECIPES) == {*DATASETS, "folder"}
+    for recipes in RECIPES.values():
+        assert set(recipes) == set(RECIPE_NAMES)
+
+
+@pytest.mark.parametrize("dataset", RECIPES)
+def test_the_papers_recipe_is_what_the_paper_prints(dataset):
+    recipe = find_recipe(dataset, "paper")
+    network = recipe["network"]
+    assert network["architecture"] == (
+        "SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]-FC[30]-FC[10]"
+        if dataset == "mnist-012"
+        else "SC[10, 4]-DP[600]-SC[20, 4]-DP[300]-S[12]-FC[500]-FC[300]-FC[100]"
+    )
+    assert (network["init"], network["mixing"], network["standardise"]) == ("paper", "vector", False)
+    assert (network["neighbours"], network["diagonal_weight"], network["smoothing"]) == (8, 1.0, 0.0)
+
+
+def test_an_unknown_recipe_is_refused():
+    with pytest.raises(UsageError, match="best, paper, got 'worst'"):
+        find_recipe("mnist-012", "worst")
+
+
+def test_a_run_starts_with_the_recipe_and_the_changes(splits):
+    recipe = find_recipe("mnist-012", "paper")
+    training = start_run(splits, recipe, seed=3, architecture=TINY, margin=1, epochs=2, batch_size=7)
+    assert training.network.options | {"architecture": TINY, "margin": 1, "seed": 3} == training.network.options
+    assert training.options == FitOptions(**recipe["fit"] | {"epochs": 2, "batch_size": 7}, seed=3)
+    assert training.network.class_names == ["0", "1", "2"]
+    expected = build_network(**recipe["network"] | {"architecture": TINY, "margin": 1}, image_shape=(28, 28),
+                             n_classes=3, seed=3)  # fmt: skip
+    assert (training.network.parameters == expected.parameters).all()
+
+
+def test_least_steps_ask_for_more_epochs_unless_epochs_are_given(splits):
+    recipe = {
+        "network": {"architecture": TINY, "margin": 0},
+        "fit": {"epochs": 2, "batch_size": 100},
+        "least_steps": 12,
+    }
+    assert start_run(splits, recipe).options.epochs == 3  # of 5 steps
+    assert start_run(splits, recipe, epochs=1).options.epochs == 1
+    assert start_run(splits, recipe, batch_size=250).options.epochs == 6
+
+
+def test_pooling_is_limited_for_the_users_own_pictures_only(splits):
+    recipe = {"network": {"architecture": "SC[1, 1]-DP[700]-S[1]", "margin": 0}, "fit": {"epochs": 1, "batch_size": 50}}
+    assert start_run(splits, recipe).network.options["architecture"] == "SC[1, 1]-DP[700]-S[1]"
+    assert start_run(splits, recipe, limit_pooling=True).network.options["architecture"] == "SC[1, 1]-DP[392]-S[1]"
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(splits, tmp_path):
+    recipe, path = find_recipe("mnist-012"), tmp_path / "run.npz"
+    changes = {"architecture": TINY, "epochs": 2}
+    whole = start_run(splits, recipe, **changes)
+    list(whole.run())
+    stopped = start_run(splits, recipe, **changes)
+    stopped.should_stop = lambda: stopped.step == 4
+    list(stopped.run())
+    save_run(stopped, splits, path, note="half")
+    model = load_model(path)
+    assert model.training["note"] == "half" and model.training["split_hash"] == split_hash(splits)
+    resumed = resume_run(model, splits, path)
+    list(resumed.run())
+    assert resumed.network.parameters.tobytes() == whole.network.parameters.tobytes()
+    save_run(resumed, splits, path)
+    with pytest.raises(ModelFileError, match="holds a finished run"):
+        resume_run(load_model(path), splits, path)
+
+
+def test_the_report_measures_what_it_says(splits):
+    training = start_run(splits, find_recipe("mnist-012"), architecture=TINY, epochs=1)
+    list(training.run())
+    seen = []
+    report = run_report(training, splits, 1.5, lambda *call: seen.append(call))
+    assert report["accuracy"] == {
+        name: accuracy(training.network, part) for name, part in measured_parts(splits).items()
+    }
+    assert report["images"] == {"train": 500, "valid": 100, "test_upright": 100, "test_transformed": 100}
+    assert (report["seconds"], report["epochs"], report["seed"]) == (1.5, 1, 0)
+    assert ("train", 500, 500) in seen
+
+
+def test_rows_of_tables_name_data_sets_options_and_recipes_that_exist():
+    for table in TABLES.values():
+        keys = [row.key for row in table.rows]
+        assert len(set(keys)) == len(keys)
+        for row in table.rows:
+            known = dataset_options(row.dataset)
+            for options in (row.data, table.quick_data, *table.tests[row.dataset].values()):
+                assert set(options) <= set(known)
+            assert find_recipe(row.dataset, row.recipe)
+
+
+def test_the_packaged_model_is_the_best_recipe_and_good():
+    path = packaged_models()["mnist-012"]
+    assert path.stat().st_size < 200_000
+    model, splits = load_model(path), load_dataset("mnist-012")
+    recipe = find_recipe("mnist-012")["network"]
+    assert {name: model.network.options[name] for name in recipe} == recipe
+    assert model.resume is None and model.training["split_hash"] == split_hash(splits)
+    assert accuracy(model.network, splits.test) >= 0.93
+    assert np.isclose(accuracy(model.network, splits.valid), model.training["accuracy"]["valid"], atol=0.02)

@@ -1,0 +1,75 @@
+"""Files that appear whole or not at all: written under another name, and renamed when they are complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from tigra.errors import ModelFileError
+
+TEMPORARY = ".tigra-"  # how the names of files begin that are being written
+
+
+def check_writable(path) -> None:
+    """Raise ModelFileError now if `save` could not write to path later."""
+    try:
+        obstacle = _obstacle(os.path.realpath(path))
+    except OSError as error:
+        obstacle = error.strerror
+    if obstacle:
+        raise ModelFileError(f"Cannot write the model to {path}: {obstacle}; choose another file with --out.")
+
+
+def _obstacle(path: str) -> str | None:
+    """What stands in the way of writing to path; an OSError says the same."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            return "it is a folder"
+        if not stat.S_ISREG(mode):
+            return "it is not an ordinary file"
+        if not os.access(path, os.W_OK):
+            return "it is write-protected"
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=TEMPORARY):
+        return None
+
+
+def write_atomically(path, content: bytes) -> None:
+    """Put content into path so that a crash leaves the old file or the new one, never half of it."""
+    path = Path(os.path.realpath(path))  # of a symbolic link, the file behind it is replaced
+    temporary = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise ModelFileError(
+            f"Cannot write {path}: {error.strerror or error}; make room, or choose another file with --out."
+        ) from error
+    finally:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last through a power cut, where one may sync a folder; the file is there anyway."""
+    with contextlib.suppress(OSError, AttributeError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

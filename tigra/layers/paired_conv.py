@@ -1,0 +1,125 @@
+"""Spectral convolution in which every pair of maps has a filter of its own, with a rectifier: beyond the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.errors import ShapeError, UsageError
+from tigra.fused import laplacian_terms, laplacian_terms_adjoint
+from tigra.graph import Graph, GraphSignal
+from tigra.kernels import combine
+from tigra.layers.base import Layer
+
+LARGEST_THRESHOLD = 0.4  # of the start values
+
+
+class PairedConv(Layer):
+    """K_out maps, each the rectified sum of K_in maps that went through polynomial filters of their own.
+
+        F_{i,k} = sum_{m=0..M} alpha_{i,m,k} L^m                              cf. Eq. (10) [eq:pol_filt_1]
+        z_i     = max(0, 1/s_i sum_k 1[N_k] (F_{i,k} y_k) - abs(theta_i))     cf. Eqs. (11), (12) [eq:lincomb]
+
+    alpha : array (K_out, M+1, K_in)
+    threshold : array (K_out,), theta: responses below it are cut off
+    s : `state["deviation"]` (K_out,), the deviation of the sums over training images at the start values; constants
+        that `calibrate` sets once, so that every layer starts with responses of order 1
+    active : "map" or "union", as for `SpectralConv`, or "all": what pooling left at 0 is filtered like the rest
+
+    `SpectralConv` with full mixing is the case alpha_{i,m,k} = alpha_{i,m} beta_{i,k}, without the rectifier. The
+    threshold only takes away: the empty background of an image is exactly 0 in every map, so that no map has
+    a plateau from which dynamic pooling would have to choose by rounding errors.
+
+    >>> from tigra.graph import grid_graph
+    >>> alpha = np.array([[[1.0], [0.0]], [[0.0], [1.0]]])  # the identity, and L
+    >>> layer = PairedConv(grid_graph((1, 3), neighbours=4), alpha, threshold=np.array([0.0, 0.5]))
+    >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
+    >>> layer.forward(GraphSignal(pixel, np.ones((1, 3, 1), bool))).values[:, :, 0]  # L gives -1/4, 1, -1/4
+    array([[0. , 1. , 0. ],
+           [0. , 0.5, 0. ]])
+    """
+
+    def __init__(self, graph: Graph, alpha: np.ndarray, threshold: np.ndarray, active: str = "map"):
+        if active not in ("map", "union", "all"):
+            raise UsageError(f"active must be 'map', 'union' or 'all', got {active!r}.")
+        if np.ndim(alpha) != 3 or np.shape(threshold) != np.shape(alpha)[:1]:
+            raise ShapeError(
+                "PairedConv expects alpha of shape (K_out, M+1, K_in) and threshold of shape (K_out,),"
+                f" got {np.shape(alpha)} and {np.shape(threshold)}."
+            )
+        super().__init__(alpha=alpha, threshold=threshold)
+        self.graph, self.active = graph, active
+        self.state = {"deviation": np.ones(len(alpha), alpha.dtype)}
+
+    @classmethod
+    def init(cls, graph, n_in, n_filters, degree, rng, dtype, active="map") -> PairedConv:
+        """Random alpha, whose size `calibrate` settles; thresholds from 0 to 0.4 of the responses' deviation."""
+        alpha = rng.standard_normal((n_filters, degree + 1, n_in)) / np.sqrt((degree + 1) * n_in)
+        return cls(graph, alpha.astype(dtype), np.linspace(0, LARGEST_THRESHOLD, n_filters).astype(dtype), active)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the deviations differ from 1."""
+        return bool(np.any(self.state["deviation"] != 1))
+
+    def calibrate(self, signal: GraphSignal) -> None:
+        """Take the deviations from a batch of training images as they arrive here."""
+        self.state["deviation"][:] = 1
+        sums = self.sums(signal).astype(np.float64)
+        deviation = np.sqrt((sums**2).mean(axis=1))
+        self.state["deviation"][:] = np.where(deviation > 0, deviation, 1)
+
+    def sums(self, signal: GraphSignal) -> np.ndarray:
+        """What threshold and rectifier are applied to, (K_out, N B)."""
+        return self._sums(self._terms(signal)[0], np.empty)
+
+    def forward(self, signal: GraphSignal) -> GraphSignal:
+        """y (K_in, N, B), active (K_in or 1, N, B)  ->  z (K_out, N, B), active (1, N, B) = Omega."""
+        terms, sets, omega = self._terms(signal)
+        z = self._sums(terms, lambda shape, dtype: self._space.result("z", shape, dtype))
+        z -= np.abs(self.params["threshold"])[:, None]
+        z = np.maximum(z, 0, out=z).reshape(len(z), *terms.shape[2:])
+        self._cache = terms, sets, z
+        return GraphSignal(z, omega)
+
+    def backward(self, grad_z: np.ndarray) -> np.ndarray:
+        """dE/dz (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, threshold."""
+        terms, sets, z = self._take_cache()
+        space, weights = self._space, self._weights()
+        positive = np.greater(z, 0, out=space.array("positive", z.shape, bool))
+        grad_sums = np.multiply(grad_z, positive, out=space.array("grad_sums", z.shape, z.dtype)).reshape(len(z), -1)
+        self.grads["threshold"][:] = -np.sign(self.params["threshold"]) * grad_sums.sum(axis=1)
+        flat_terms = terms.reshape(weights.shape[1], -1)
+        grad_weights = (grad_sums @ flat_terms.T) / self.state["deviation"][:, None]
+        self.grads["alpha"][:] = grad_weights.reshape(self.params["alpha"].shape)
+        grad_terms = space.array("grad_terms", terms.shape, terms.dtype)
+        np.matmul(weights.T, grad_sums, out=grad_terms.reshape(flat_terms.shape))
+        if sets is not None:
+            grad_terms *= sets
+        return laplacian_terms_adjoint(self.graph, grad_terms, space)
+
+    def _weights(self) -> np.ndarray:
+        """alpha / s as a matrix (K_out, (M+1) K_in)."""
+        alpha = self.params["alpha"]
+        return alpha.reshape(len(alpha), -1) / self.state["deviation"][:, None]
+
+    def _terms(self, signal):
+        """(1[N_k] L^m y_k as (M+1, K_in, N, B), the sets or None if they are not needed, Omega)."""
+        alpha = self.params["alpha"]
+        y, sets = self._check_signal(signal, alpha.shape[2], self.graph.n_nodes)
+        omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
+        terms = laplacian_terms(self.graph, np.ascontiguousarray(y), alpha.shape[1] - 1, self._space)
+        if self.active == "all":
+            return terms, None, np.ones_like(omega)
+        sets = omega if self.active == "union" else sets
+        if sets.all():
+            return terms, None, omega
+        terms *= sets
+        return terms, sets, omega
+
+    def _sums(self, terms, room):
+        """The sums before the rectifier, (K_out, N B), in an array that room(shape, dtype) gives."""
+        weights = self._weights()
+        flat = terms.reshape(weights.shape[1], -1)
+        sums = room((len(weights), flat.shape[1]), terms.dtype)
+        combine(weights, flat, sums)
+        return sums

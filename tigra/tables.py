@@ -1,0 +1,109 @@
+"""The paper's tables as lists of runs: what to train, what to test on, and what the paper has there. Data, not code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table: one way to classify, tried with several seeds or on several folds.
+
+    key : short name, for files; words : what stands in the table; paper : the paper's number there
+    method : "tigranet", or "nearest" for one nearest neighbour on pixels
+    recipe : "paper" or "best" (`tigra.recipes`), for methods that have recipes
+    data : options of `load_dataset`
+    over : "seed", each run has its own, or "fold", seed 0 and one fold after the other
+    runs : how many
+    """
+
+    key: str
+    words: str
+    dataset: str
+    paper: str = ""
+    method: str = "tigranet"
+    recipe: str = "best"
+    data: dict = field(default_factory=dict)
+    over: str = "seed"
+    runs: int = 3
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to reproduce.
+
+    tests : of each data set, by name, further options of `load_dataset` with which test images are made; the first
+        is the one to compare with the paper
+    transformations : how often test images are transformed anew, where they are
+    quick_data, quick_fit : changes with which the machinery can be tried in a minute or so; the numbers mean nothing
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+    tests: dict[str, dict[str, dict]]
+    transformations: int = 1
+    quick_data: dict = field(default_factory=dict)
+    quick_fit: dict = field(default_factory=lambda: {"epochs": 2})
+
+
+TURNED = {"cubic": {"interpolation": "cubic"}, "linear": {"interpolation": "linear"}}
+SHIFTED = {"whole pixels": {"shifts": "whole"}, "real, cubic": {"shifts": "real", "interpolation": "cubic"}}
+AS_THEY_ARE = {"as photographed": {}}
+ALL_012 = {"all_test": True}
+TURNED_012 = ALL_012 | {"train_rotations": "random"}
+BY_OBJECT = {"split": "object"}
+FEW_DIGITS = {"n_train": 500, "n_valid": 200}
+
+ON_ROTATED = "trained on rotated digits"
+AS_PRINTED, BEST = "TIGraNet, as printed", "TIGraNet, best"
+ANGLES = 2, 4, 8, 16, "random"
+
+TABLES = {
+    "mnist-012": Table(
+        "Table 2 [tab:comparison]: MNIST-012, test digits rotated by any angle",
+        (
+            Row("paper", AS_PRINTED, "mnist-012", "94 +- 0.42", recipe="paper", data=ALL_012, runs=10),
+            Row("best", BEST, "mnist-012", "94 +- 0.42", data=ALL_012, runs=10),
+            Row("paper-turned", f"{AS_PRINTED}, {ON_ROTATED}", "mnist-012", recipe="paper", data=TURNED_012),
+            Row("best-turned", f"{BEST}, {ON_ROTATED}", "mnist-012", data=TURNED_012),
+        ),
+        {"mnist-012": TURNED},
+        transformations=10,
+        quick_data={"all_test": False},
+    ),
+    "mnist-rot-trans": Table(
+        "Table 3 [tab:all_digit]: MNIST-rot and MNIST-trans",
+        (
+            Row("rot-paper", f"MNIST-rot, {AS_PRINTED}", "mnist-rot", "83.8", recipe="paper"),
+            Row("rot-best", f"MNIST-rot, {BEST}", "mnist-rot", "83.8"),
+            Row("trans-paper", f"MNIST-trans, {AS_PRINTED}", "mnist-trans", "79.6", recipe="paper"),
+            Row("trans-best", f"MNIST-trans, {BEST}", "mnist-trans", "79.6"),
+        ),
+        {"mnist-rot": TURNED, "mnist-trans": SHIFTED},
+        quick_data=FEW_DIGITS,
+    ),
+    "eth-80": Table(
+        "Table 4 [tab:res_eth]: ETH-80",
+        (
+            Row("nearest", "1 nearest neighbour on pixels", "eth-80", method="nearest", runs=5),
+            Row("paper", AS_PRINTED, "eth-80", "95.1", recipe="paper", runs=5),
+            Row("best", BEST, "eth-80", "95.1", runs=5),
+            Row("nearest-object", "by object: 1 nearest neighbour on pixels", "eth-80", method="nearest",
+                data=BY_OBJECT, over="fold", runs=10),
+            Row("best-object", f"by object: {BEST}", "eth-80", data=BY_OBJECT, over="fold", runs=10),
+        ),
+        {"eth-80": AS_THEY_ARE},
+    ),
+    "rotations": Table(
+        "Last figure [fig:randomrot]: MNIST-rot, training digits rotated by one of K angles",
+        (
+            Row("upright", f"{BEST}, K = 1 (upright)", "mnist-rot"),
+            *(
+                Row(f"turned-{k}", f"{BEST}, K = {k}", "mnist-rot", data={"train_rotations": k}, runs=1)
+                for k in ANGLES
+            ),
+        ),
+        {"mnist-rot": TURNED},
+        quick_data=FEW_DIGITS,
+    ),
+}  # fmt: skip
