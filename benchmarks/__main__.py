@@ -1,6 +1,7 @@
 """How fast tigra is: python -m benchmarks [NAME ...] [--quick] [--threads N] [--json FILE] [--out FOLDER]
 
-Names are kernels, layers, selection, step, inference, growth, roofline, startup and memory; all by default. What
+Names are kernels, layers, selection, step, inference, growth, roofline, startup, memory and baselines; all by
+default. What
 is compared runs in turns in one process, warm-up and compilation apart, with the same number of threads on
 both sides, after it was found to compute the same. README.md in this folder describes the benchmarks and the peers.
 """
@@ -13,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import (
+    bench_baselines,
     bench_growth,
     bench_kernels,
     bench_layers,
@@ -37,6 +39,7 @@ BENCHMARKS = {
     "roofline": bench_roofline.run,
     "startup": bench_startup.run,
     "memory": bench_memory.run,
+    "baselines": bench_baselines.run,
 }
 
 

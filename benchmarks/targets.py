@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.bench_baselines import CASES
 from benchmarks.report import Report
 
 IDIOMATIC = ("PyTorch, idiomatic, conv2d", "PyTorch, idiomatic, slices")
@@ -89,6 +90,11 @@ def targets(threads) -> list[Target]:
         *(
             Target(f"exponent of cost in N, {layer}", 1.05, (f"growth/nodes N/{layer}",), True, "exponent")
             for layer in ("SpectralConv", "DynamicPool", "Statistics")
+        ),
+        *(
+            Target(f"{case.name}, PyTorch, 1 thread", 0.5, (f"baselines/{case.name}/PyTorch",))
+            for case in CASES
+            if case.name.startswith(("Conv", "HarmonicConv"))
         ),
         Target("tigra --help against import click", 2, (help_path,), True),
     ]

@@ -76,6 +76,15 @@ def test_train_json_has_the_documented_keys(here):
     assert content["accuracy"]["valid"] == tigra.accuracy(network, splits.valid)
 
 
+@pytest.mark.parametrize("architecture", ["C[2]-P[2]-FC[4]", "C[2]-ST[6]-FC[4]", "HRC[1, 2]-HCN[2]-HRC[2, 2]"])
+def test_networks_to_compare_with_go_through_every_command(here, architecture):
+    quick = ["--epochs", 1, "--architecture", architecture, "--init", "he", "--margin", 0]
+    assert run("train", "mnist-012", *quick, "--out", "other.npz").stdout.startswith(f"mnist-012: {architecture}, ")
+    assert "over 2 runs on 100 test images" in run("evaluate", "other.npz", "--runs", 2).stdout
+    assert run("predict", "other.npz", "digit0.png").stdout.startswith("digit0.png: ")
+    assert architecture in run("info", "other.npz").stdout
+
+
 def test_model_file_has_the_name_of_the_data_set_by_default(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("train", "mnist-012", *QUICK)

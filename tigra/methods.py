@@ -1,10 +1,10 @@
 """The networks that TIGraNet is compared with, as data: architectures, start values and training, per data set.
 
-METHODS[method][dataset] holds "network", arguments of `build_network`, and "fit", those of `fit`, as
-`tigra.recipes` does for TIGraNet. Architectures are those of the paper's Table 1. The paper says nothing about how its ConvNet and
-STN were trained or started. Adam's rate, the batch and the patience are those that trained well; "init" is He's, and
-START_VALUES names both choices, because the choice decides the comparison: on ETH-80 a ConvNet whose FC layers start from U[-1, 1],
-as the paper says of TIGraNet's, ends more than ten points below one that starts from He's.
+METHODS[method][dataset] holds "network", arguments of `build_network`, and "fit", those of `fit`, as `tigra.recipes`
+does for TIGraNet. Architectures are those of the paper's Table 1; the paper does not say how its ConvNet, STN and
+HarmNet were started and trained. Here FC layers start from He's values. START_VALUES names both choices,
+because the choice decides the comparison: in trials on ETH-80 a ConvNet whose FC layers start from U[-1, 1], as the
+paper says of TIGraNet's, ended some 15 points below one that starts from He's.
 """
 
 SMALL_CONVNET = "C[3]-P[2]-C[6]-P[2]-FC[50]-FC[30]-FC[10]"
