@@ -19,8 +19,19 @@ from tigra.errors import DatasetError, ModelFileError
 from tigra.layers.dense import START_VALUES
 from tigra.model_file import check_writable, load_model
 from tigra.optim import SCHEDULES
-from tigra.recipes import RECIPE_NAMES, find_recipe
-from tigra.runs import measured_parts, resume_run, run_report, save_run, start_run
+from tigra.recipes import RECIPE_NAMES
+from tigra.runs import (
+    METHOD_NAMES,
+    fit_run,
+    measured_parts,
+    recipe_for,
+    resume_run,
+    run_report,
+    save_fitted,
+    save_run,
+    start_run,
+    training_facts,
+)
 from tigra.training import Training
 
 SAVE_EVERY = 10  # seconds between saves while training, so that a power cut costs little
@@ -50,6 +61,13 @@ def recipe_option(name, kind, text):
     show_default=True,
     help="Settings to start from: the best found, or those printed in the paper.",
 )
+@click.option(
+    "--method",
+    type=click.Choice(METHOD_NAMES),
+    default="tigranet",
+    show_default=True,
+    help="What to train: TIGraNet, or a method that it is compared with.",
+)
 @recipe_option("--architecture", str, "Layers, e.g. 'SC[3, 3]-DP[300]-S[10]-FC[50]'.")
 @recipe_option("--epochs", click.IntRange(min=1), "Passes over the training images.")
 @recipe_option("--batch-size", click.IntRange(min=1), "Images in a step.")
@@ -73,7 +91,7 @@ def recipe_option(name, kind, text):
 @recipe_option("--init", click.Choice(START_VALUES), "Start values of FC layers.")
 @data_options
 @click.pass_context
-def train(ctx, dataset, out, resume, threads, as_json, **settings):
+def train(ctx, dataset, out, resume, method, threads, as_json, **settings):
     """Train a network and save it.
 
     DATASET is mnist-012, which comes with tigra, one of mnist-rot, mnist-trans and eth-80 ('tigra
@@ -100,7 +118,10 @@ def train(ctx, dataset, out, resume, threads, as_json, **settings):
             training, splits = _resumed(ctx, resume, dataset, threads, load)
         else:
             out = out or default_name(dataset)
-            training, splits = _fresh(dataset, out, threads, settings, load, progress)
+            splits = _loaded(dataset, out, settings, load)
+            if method == "deepscat":
+                return _fit(splits, out, threads, as_json, settings, progress, stop)
+            training = _fresh(splits, method, threads, settings, progress)
         progress.clear()
         for note in splits.notes:
             click.echo(f"Note: {note}.", err=True)
@@ -115,12 +136,19 @@ def train(ctx, dataset, out, resume, threads, as_json, **settings):
         ctx.exit(130)
     try:
         with Progress() as progress:
-            report = {"model": str(out)} | run_report(training, splits, seconds, measuring(progress))
+            facts = training_facts(training, seconds)
+            report = {"model": str(out)} | run_report(training.network, splits, threads, measuring(progress), **facts)
     except KeyboardInterrupt:
         click.echo(f"Trained, and saved as {out}; only the report is missing: tigra evaluate {out}", err=True)
         ctx.exit(130)
     save_run(training, splits, out, report)
-    print_json(report) if as_json else _print_report(report, training, splits)
+    if as_json:
+        return print_json(report)
+    _print_report(report, splits)
+    click.echo(
+        f"best epoch {report['best_epoch']} of {report['epochs']} (by upright validation),"
+        f" {_effort(report, threads)}, saved as {out}"
+    )
 
 
 def default_name(dataset) -> str:
@@ -132,20 +160,54 @@ def default_name(dataset) -> str:
     return f"{dataset if dataset in DATASETS else Path(dataset or '.').resolve().name or 'model'}.npz"
 
 
-def _fresh(dataset, out, threads, settings, load, progress):
-    """A new run, from the recipe and the settings given."""
+def _loaded(dataset, out, settings, load):
+    """The data set, after what can be checked without it."""
     if dataset is None:
         raise click.UsageError("Name a DATASET, or a run to go on with: --resume FILE.")
-    of_data, seed = given_options(settings), settings["seed"]
+    of_data = given_options(settings)
     check_options(dataset, of_data, settings["data_dir"])
     check_writable(out)
-    splits = load(dataset, seed=seed, interpolation=settings["interpolation"], **of_data)
+    return load(dataset, seed=settings["seed"], interpolation=settings["interpolation"], **of_data)
+
+
+def _changes(settings) -> dict:
+    """The settings of network and training that were given."""
     changes = {name: settings[name] for name in NETWORK_OPTIONS + FIT_OPTIONS if settings[name] is not None}
-    if "neighbours" in changes:
-        changes["neighbours"] = int(changes["neighbours"])
+    return changes | ({"neighbours": int(changes["neighbours"])} if "neighbours" in changes else {})
+
+
+def _fresh(splits, method, threads, settings, progress):
+    """A new run, from the recipe and the settings given."""
     progress.show("measuring the statistics of the training images")
-    recipe = find_recipe(dataset, settings["recipe"])
-    return start_run(splits, recipe, seed, threads, "size" in of_data or None, **changes), splits
+    recipe = recipe_for(splits.name, settings["recipe"], method)
+    return start_run(splits, recipe, settings["seed"], threads, bool(settings["size"]) or None, **_changes(settings))
+
+
+def _fit(splits, out, threads, as_json, settings, progress, stop) -> None:
+    """Fit DeepScat, save it and report."""
+    changes = _changes(settings)
+    if set(changes) - {"architecture"}:
+        option = "--" + min(set(changes) - {"architecture"}).replace("_", "-")
+        raise click.UsageError(f"DeepScat is fitted, not trained, and works on pixels; leave out {option}.")
+    started = time.monotonic()
+    recipe = recipe_for(splits.name, settings["recipe"], "deepscat") | changes
+    model = fit_run(splits, recipe, threads, loading(progress, stop.asked))
+    seconds = round(time.monotonic() - started, 3)
+    save_fitted(model, splits, out)
+    facts = {"seed": settings["seed"], "seconds": seconds}
+    report = {"model": str(out)} | run_report(model, splits, threads, measuring(progress), **facts)
+    save_fitted(model, splits, out, report)
+    progress.clear()
+    for note in splits.notes:
+        click.echo(f"Note: {note}.", err=True)
+    if as_json:
+        return print_json(report)
+    _print_report(report, splits)
+    click.echo(f"fitted, settings by upright validation, {_effort(report, threads)}, saved as {out}")
+
+
+def _effort(report, threads) -> str:
+    return f"{duration(report['seconds'])} on {threads} thread{'s' if threads > 1 else ''}"
 
 
 def _resumed(ctx, path, dataset, threads, load):
@@ -232,7 +294,7 @@ def measuring(progress: Progress):
     return report
 
 
-def _print_report(report, training, splits) -> None:
+def _print_report(report, splits) -> None:
     rows = [
         (name.replace("_", ", "), len(split.labels), percent(report["accuracy"][name]))
         for name, split in measured_parts(splits).items()
@@ -242,8 +304,3 @@ def _print_report(report, training, splits) -> None:
     click.echo(f"{splits.name}: {report['architecture']}, {report['parameters']} parameters, seed {report['seed']}")
     click.echo(f"{splits.protocol}")
     click.echo(table(rows, header=("images", "n", "accuracy")))
-    click.echo(
-        f"best epoch {report['best_epoch']} of {report['epochs']} (by upright validation),"
-        f" {duration(report['seconds'])} on {training.threads} thread{'s' if training.threads > 1 else ''},"
-        f" saved as {report['model']}"
-    )

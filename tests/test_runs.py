@@ -1,5 +1,7 @@
 """Recipes, runs that are started, stopped and resumed, and models that come with the package."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,20 @@ from tigra.errors import ModelFileError, UsageError
 from tigra.model_file import load_model
 from tigra.packaged import packaged_models
 from tigra.recipes import RECIPE_NAMES, RECIPES, find_recipe
-from tigra.runs import measured_parts, resume_run, run_report, save_run, start_run
+from tigra.runs import (
+    METHOD_NAMES,
+    fit_run,
+    measured_parts,
+    recipe_for,
+    resume_run,
+    run_report,
+    save_fitted,
+    save_run,
+    start_run,
+    training_facts,
+)
 from tigra.settings import FitOptions
+from tigra.splits import Split
 from tigra.tables import TABLES
 from tigra.training import accuracy, split_hash
 
@@ -97,13 +111,43 @@ def test_the_report_measures_what_it_says(splits):
     training = start_run(splits, find_recipe("mnist-012"), architecture=TINY, epochs=1)
     list(training.run())
     seen = []
-    report = run_report(training, splits, 1.5, lambda *call: seen.append(call))
+    facts = training_facts(training, 1.5)
+    report = run_report(training.network, splits, on_progress=lambda *call: seen.append(call), **facts)
     assert report["accuracy"] == {
         name: accuracy(training.network, part) for name, part in measured_parts(splits).items()
     }
     assert report["images"] == {"train": 500, "valid": 100, "test_upright": 100, "test_transformed": 100}
     assert (report["seconds"], report["epochs"], report["seed"]) == (1.5, 1, 0)
     assert ("train", 500, 500) in seen
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_every_method_has_recipes_for_every_data_set_and_folders(method):
+    for dataset in (*DATASETS, "some/folder"):
+        best, paper = (recipe_for(dataset, name, method) for name in RECIPE_NAMES)
+        assert best != paper
+        if method not in ("tigranet", "deepscat"):
+            assert (best["network"]["init"], paper["network"]["init"]) == ("he", "paper")
+            build_network(**best["network"], image_shape=(28, 28), n_classes=3)
+            FitOptions(**best["fit"])
+    with pytest.raises(UsageError, match="got 'worst'"):
+        recipe_for("mnist-012", "worst", method)
+    with pytest.raises(UsageError, match="A method is one of tigranet, convnet"):
+        recipe_for("mnist-012", "best", "magic")
+
+
+def test_a_fitted_classifier_is_saved_with_its_facts(splits, tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    few = replace(
+        splits, train=Split(*(part[:40] for part in splits.train)), valid=Split(*(p[:9] for p in splits.valid))
+    )
+    model = fit_run(few, {"architecture": "W[1, 2]-PCA[2]", "log": False, "standardise": False})
+    report = {"accuracy": {"valid": accuracy(model, few.valid)}}
+    save_fitted(model, few, tmp_path / "fitted.npz", report, note="here")
+    loaded = load_model(tmp_path / "fitted.npz")
+    assert loaded.training["accuracy"] == report["accuracy"] and loaded.training["note"] == "here"
+    assert loaded.network.class_names == ["0", "1", "2"]
+    assert (loaded.network.predict(splits.test.images[:9]) == model.predict(splits.test.images[:9])).all()
 
 
 def test_rows_of_tables_name_data_sets_options_and_recipes_that_exist():
@@ -114,7 +158,7 @@ def test_rows_of_tables_name_data_sets_options_and_recipes_that_exist():
             known = dataset_options(row.dataset)
             for options in (row.data, table.quick_data, *table.tests[row.dataset].values()):
                 assert set(options) <= set(known)
-            assert find_recipe(row.dataset, row.recipe)
+            assert row.method == "nearest" or recipe_for(row.dataset, row.recipe, row.method)
 
 
 def test_the_packaged_model_is_the_best_recipe_and_good():

@@ -15,8 +15,7 @@ from tigra.datasets import load_dataset
 from tigra.errors import TigraError, UsageError
 from tigra.model_file import load_model, write_atomically
 from tigra.nearest import nearest_neighbour
-from tigra.recipes import find_recipe
-from tigra.runs import resume_run, save_run, start_run
+from tigra.runs import fit_run, recipe_for, resume_run, save_fitted, save_run, start_run
 from tigra.splits import Splits, generator
 from tigra.tables import Row, Table
 from tigra.training import Training, accuracy
@@ -72,8 +71,8 @@ class Experiment:
         """All that decides a run's numbers, as JSON knows it: a record with other settings is out of date."""
         data = row.data | (self.table.quick_data if self.quick else {})
         data = data | ({"fold": number} if row.over == "fold" else {"seed": number})
-        recipe = None if row.method == "nearest" else find_recipe(row.dataset, row.recipe)
-        if recipe and self.quick:
+        recipe = None if row.method == "nearest" else recipe_for(row.dataset, row.recipe, row.method)
+        if recipe and "fit" in recipe and self.quick:
             recipe = recipe | {"fit": recipe["fit"] | self.table.quick_fit}
         settings = {
             "method": row.method,
@@ -106,6 +105,8 @@ class Experiment:
         splits = self._load(settings, {})
         if row.method == "nearest":
             found = self._nearest(splits)
+        elif row.method == "deepscat":
+            found = self._fit(row, number, settings, splits, watch)
         else:
             found = self._train(row, number, settings, splits, seed, watch)
         record = {"row": row.key, "number": number, "tigra": __version__, "settings": settings, **found}
@@ -126,6 +127,26 @@ class Experiment:
             "protocol": splits.protocol,
             "seconds": round(time.monotonic() - started, 3),
             "accuracy": {"test": {next(iter(self.table.tests[splits.name])): [share]}},
+        }
+
+    def _fit(self, row, number, settings, splits, watch) -> dict:
+        def show(what, done, total):
+            if watch.should_stop():
+                raise Stopped
+            watch.show(what, done, total)
+
+        started = time.monotonic()
+        model = fit_run(splits, settings["recipe"], self.threads, show)
+        spent = time.monotonic() - started
+        self.folder.mkdir(parents=True, exist_ok=True)
+        save_fitted(model, splits, self.path(row, number, ".npz"))
+        return {
+            "protocol": splits.protocol,
+            "architecture": model.options["architecture"],
+            "parameters": model.n_parameters,
+            "seconds": round(spent, 3),
+            "threads": self.threads,
+            "accuracy": self._measured(model, settings, splits, watch),
         }
 
     def _train(self, row, number, settings, splits, seed, watch) -> dict:
@@ -160,7 +181,7 @@ class Experiment:
             "best_epoch": training.best_epoch.number,
             "seconds": round(spent, 3),
             "threads": self.threads,
-            "accuracy": self._measured(training, settings, splits, watch),
+            "accuracy": self._measured(training.network, settings, splits, watch),
         }
 
     def _started(self, settings, splits, seed, path) -> tuple[Training, float]:
@@ -173,17 +194,17 @@ class Experiment:
             pass  # none, or none that helps: begin anew
         return start_run(splits, settings["recipe"], seed, self.threads), 0.0
 
-    def _measured(self, training, settings, splits, watch) -> dict:
-        network, tests = training.network, {}
+    def _measured(self, model, settings, splits, watch) -> dict:
+        tests = {}
         for name, changes in settings["tests"].items():
             watch.show(f"testing: {name}", 0, 0)
             made = self._load(settings, changes)
             rounds = settings["transformations"] if made.transform else 1
             tests[name] = [
-                accuracy(network, made.fresh_test(generator(0, f"evaluate {n}")), self.threads) for n in range(rounds)
+                accuracy(model, made.fresh_test(generator(0, f"evaluate {n}")), self.threads) for n in range(rounds)
             ]
         parts = {"train": splits.train, "valid": splits.valid, "test_upright": splits.test_upright}
-        return {name: accuracy(network, part, self.threads) for name, part in parts.items()} | {"test": tests}
+        return {name: accuracy(model, part, self.threads) for name, part in parts.items()} | {"test": tests}
 
     def markdown(self) -> str:
         """The table of what is finished."""

@@ -1,4 +1,4 @@
-"""A run: a network made by a recipe, trained on a data set, kept in a model file, and measured."""
+"""A run: a classifier made by a recipe, trained or fitted on a data set, kept in a model file, and measured."""
 
 from __future__ import annotations
 
@@ -6,12 +6,45 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from tigra.architecture import build_network, with_pooling_limited
+from tigra.classifier import Classifier
 from tigra.datasets import DATASETS
-from tigra.errors import DatasetError, ModelFileError
+from tigra.deepscat import DeepScat
+from tigra.errors import DatasetError, ModelFileError, UsageError
+from tigra.fitting import DEEPSCAT_RECIPES, fit_deepscat, suited
+from tigra.methods import METHODS
 from tigra.model_file import Model, save
+from tigra.recipes import RECIPE_NAMES, find_recipe
 from tigra.settings import FitOptions
+from tigra.sources import cache_folder
 from tigra.splits import Splits
 from tigra.training import Training, accuracy, split_hash
+
+METHOD_NAMES = "tigranet", *METHODS, "deepscat"
+LEAST_STEPS = 600  # on a folder of few pictures
+
+
+def recipe_for(dataset: str, name: str = "best", method: str = "tigranet") -> dict:
+    """The recipe of a method for a data set, or for a folder of the user's own pictures.
+
+    TIGraNet's are in `tigra.recipes`. Of the networks that it is compared with (`tigra.methods`) "best" starts FC
+    layers from He's values and "paper" from the paper's U[-1, 1]; of DeepScat (`tigra.fitting`) "paper" has the
+    paper's settings and "best" those chosen on validation images.
+
+    >>> recipe_for("eth-80", "paper", "convnet")["network"]["init"]
+    'paper'
+    >>> recipe_for("eth-80", "paper", "deepscat")["architecture"]
+    'W[2, 5]-PCA[20]'
+    """
+    if method not in METHOD_NAMES:
+        raise UsageError(f"A method is one of {', '.join(METHOD_NAMES)}, got {method!r}.")
+    if name not in RECIPE_NAMES or method == "tigranet":
+        return find_recipe(dataset, name)
+    if method == "deepscat":
+        recipes = DEEPSCAT_RECIPES["chosen" if name == "best" else "paper"]
+        return recipes[dataset if dataset in recipes else "folder"]
+    of_method = METHODS[method]
+    recipe = of_method.get(dataset) or of_method["eth-80"] | {"least_steps": LEAST_STEPS}
+    return recipe | {"network": recipe["network"] | {"init": "he" if name == "best" else "paper"}}
 
 
 def start_run(splits: Splits, recipe: dict, seed: int = 0, threads: int = 1, limit_pooling=None, **changes) -> Training:
@@ -40,22 +73,41 @@ def start_run(splits: Splits, recipe: dict, seed: int = 0, threads: int = 1, lim
     return Training(network, splits, FitOptions(**how, seed=seed), threads)
 
 
+def fit_run(splits: Splits, recipe: dict, threads: int = 1, on_progress=lambda *_: None) -> DeepScat:
+    """DeepScat, fitted by a recipe; on_progress is called with (what is done, how many, of how many)."""
+    if splits.name not in DATASETS:
+        text = suited(recipe["architecture"], splits.image_shape, splits.train.labels)
+        recipe = recipe | {"architecture": text}
+    model, _ = fit_deepscat(splits, **recipe, threads=threads, cache=cache_folder(), on_progress=on_progress)
+    model.class_names = splits.class_names
+    return model
+
+
 def save_run(training: Training, splits: Splits, path, report: dict | None = None, **more) -> None:
     """Write the best network so far, with what is known of the run, and `more`; an unfinished one can be resumed."""
     best = training.best_epoch
-    facts = {
+    facts = _facts(splits, report) | {
+        "options": asdict(training.options),
+        "best_epoch": best.number if best else 0,
+        "history": [asdict(epoch) for epoch in training.history],
+    }
+    save(training.best_network(), path, facts | more, None if training.is_finished else training.snapshot())
+
+
+def save_fitted(model: DeepScat, splits: Splits, path, report: dict | None = None, **more) -> None:
+    """Write a classifier that was fitted, with what is known of it, and `more`."""
+    save(model, path, _facts(splits, report) | more)
+
+
+def _facts(splits: Splits, report: dict | None) -> dict:
+    return {
         "dataset": splits.name,
         "dataset_options": splits.options,
         "split_hash": split_hash(splits),
         "learned": " ".join(sorted(splits.learned)),
         "protocol": splits.protocol,
-        "options": asdict(training.options),
-        "best_epoch": best.number if best else 0,
-        "history": [asdict(epoch) for epoch in training.history],
         "accuracy": report["accuracy"] if report else None,
-        **more,
     }
-    save(training.best_network(), path, facts, None if training.is_finished else training.snapshot())
 
 
 def resume_run(model: Model, splits: Splits, path, threads: int = 1) -> Training:
@@ -84,24 +136,38 @@ def measured_parts(splits: Splits) -> dict:
 
 
 def run_report(
-    training: Training, splits: Splits, seconds: float, on_progress: Callable[[str, int, int], None] = lambda *_: None
+    model: Classifier,
+    splits: Splits,
+    threads: int = 1,
+    on_progress: Callable[[str, int, int], None] = lambda part, done, total: None,
+    **facts,
 ) -> dict:
-    """What came out, ready for JSON; accuracies as fractions. on_progress is called with (part, done, of how many)."""
-    network, parts = training.network, measured_parts(splits)
+    """What came out, ready for JSON, with further facts; accuracies as fractions.
+
+    on_progress : called with (part of the data set, images done, of how many)
+    """
+    parts = measured_parts(splits)
 
     def measure(name, split):
-        return accuracy(network, split, training.threads, lambda done, total: on_progress(name, done, total))
+        return accuracy(model, split, threads, lambda done, total: on_progress(name, done, total))
 
     return {
         "dataset": splits.name,
         "images": {name: len(split.labels) for name, split in parts.items()},
-        "architecture": network.options["architecture"],
-        "parameters": network.n_parameters,
+        "architecture": model.options["architecture"],
+        "parameters": model.n_parameters,
+        **facts,
+        "protocol": splits.protocol,
+        "notes": list(splits.notes),
+        "accuracy": {name: measure(name, split) for name, split in parts.items()},
+    }
+
+
+def training_facts(training: Training, seconds: float) -> dict:
+    """What a report says of a training run."""
+    return {
         "seed": training.options.seed,
         "epochs": len(training.history),
         "best_epoch": training.best_epoch.number,
         "seconds": round(seconds, 3),
-        "protocol": splits.protocol,
-        "notes": list(splits.notes),
-        "accuracy": {name: measure(name, split) for name, split in parts.items()},
     }

@@ -10,8 +10,8 @@ class Row:
     """A line of a table: one way to classify, tried with several seeds or on several folds.
 
     key : short name, for files; words : what stands in the table; paper : the paper's number there
-    method : "tigranet", or "nearest" for one nearest neighbour on pixels
-    recipe : "paper" or "best" (`tigra.recipes`), for methods that have recipes
+    method : one of `tigra.runs.METHOD_NAMES`, or "nearest" for one nearest neighbour on pixels
+    recipe : "paper" or "best" (`tigra.runs.recipe_for`)
     data : options of `load_dataset`
     over : "seed", each run has its own, or "fold", seed 0 and one fold after the other
     runs : how many
@@ -56,7 +56,39 @@ FEW_DIGITS = {"n_train": 500, "n_valid": 200}
 
 ON_ROTATED = "trained on rotated digits"
 AS_PRINTED, BEST = "TIGraNet, as printed", "TIGraNet, best"
+ETH_80 = {"convnet": "80.1", "stn": "45.1", "harmnet": "94.0", "deepscat": "87.3"}
 ANGLES = 2, 4, 8, 16, "random"
+
+HE, U = "FC from He's start values", "FC from U[-1, 1]"
+SCATTERING = {"paper": "as printed", "best": "settings by validation"}
+
+
+def _others(dataset: str, paper: dict[str, str], key: str = "", words: str = "", **more) -> tuple[Row, ...]:
+    """Rows of the methods that TIGraNet is compared with, those that the paper has there, with both start values."""
+    rows = []
+    for method, name in {"convnet": "ConvNet", "stn": "STN", "harmnet": "HarmNet", "deepscat": "DeepScat"}.items():
+        if method in paper:
+            kinds = (
+                {"best": ""}
+                if method == "harmnet"
+                else SCATTERING
+                if method == "deepscat"
+                else {"best": HE, "paper": U}
+            )
+            rows += [
+                Row(
+                    f"{key}{method}-{recipe}",
+                    ", ".join(filter(None, [f"{words}{name}", kind])),
+                    dataset,
+                    paper[method],
+                    method,
+                    recipe,
+                    **more,
+                )
+                for recipe, kind in kinds.items()
+            ]
+    return tuple(rows)
+
 
 TABLES = {
     "mnist-012": Table(
@@ -66,6 +98,9 @@ TABLES = {
             Row("best", BEST, "mnist-012", "94 +- 0.42", data=ALL_012, runs=10),
             Row("paper-turned", f"{AS_PRINTED}, {ON_ROTATED}", "mnist-012", recipe="paper", data=TURNED_012),
             Row("best-turned", f"{BEST}, {ON_ROTATED}", "mnist-012", data=TURNED_012),
+            *_others("mnist-012", {"convnet": "55 +- 5", "stn": "50 +- 5"}, data=ALL_012, runs=10),
+            *_others("mnist-012", {"convnet": "78 +- 2.1", "stn": "93 +- 0.97"}, "turned-", f"{ON_ROTATED}: ",
+                     data=TURNED_012),
         ),
         {"mnist-012": TURNED},
         transformations=10,
@@ -76,8 +111,10 @@ TABLES = {
         (
             Row("rot-paper", f"MNIST-rot, {AS_PRINTED}", "mnist-rot", "83.8", recipe="paper"),
             Row("rot-best", f"MNIST-rot, {BEST}", "mnist-rot", "83.8"),
+            *_others("mnist-rot", {"convnet": "44.3", "stn": "44.5"}, "rot-", "MNIST-rot, "),
             Row("trans-paper", f"MNIST-trans, {AS_PRINTED}", "mnist-trans", "79.6", recipe="paper"),
             Row("trans-best", f"MNIST-trans, {BEST}", "mnist-trans", "79.6"),
+            *_others("mnist-trans", {"convnet": "43.5", "stn": "67.1"}, "trans-", "MNIST-trans, "),
         ),
         {"mnist-rot": TURNED, "mnist-trans": SHIFTED},
         quick_data=FEW_DIGITS,
@@ -88,9 +125,12 @@ TABLES = {
             Row("nearest", "1 nearest neighbour on pixels", "eth-80", method="nearest", runs=5),
             Row("paper", AS_PRINTED, "eth-80", "95.1", recipe="paper", runs=5),
             Row("best", BEST, "eth-80", "95.1", runs=5),
+            *_others("eth-80", ETH_80, runs=5),
             Row("nearest-object", "by object: 1 nearest neighbour on pixels", "eth-80", method="nearest",
                 data=BY_OBJECT, over="fold", runs=10),
             Row("best-object", f"by object: {BEST}", "eth-80", data=BY_OBJECT, over="fold", runs=10),
+            *_others("eth-80", dict.fromkeys(ETH_80, ""), "object-", "by object: ", data=BY_OBJECT, over="fold",
+                     runs=10),
         ),
         {"eth-80": AS_THEY_ARE},
     ),
@@ -101,6 +141,13 @@ TABLES = {
             *(
                 Row(f"turned-{k}", f"{BEST}, K = {k}", "mnist-rot", data={"train_rotations": k}, runs=1)
                 for k in ANGLES
+            ),
+            *(
+                row
+                for k in (1, *ANGLES)
+                for row in _others("mnist-rot", {"convnet": "", "stn": ""}, f"turned-{k}-", f"K = {k}: ",
+                                   data={"train_rotations": k}, runs=1)
+                if row.recipe == "best"
             ),
         ),
         {"mnist-rot": TURNED},
