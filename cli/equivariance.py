@@ -26,7 +26,7 @@ from tigra_cli.output import Progress, print_json, table
 @json_option
 @click.pass_context
 def equivariance(ctx, folder, count, out, interpolation, antialias, frame, seed, threads, as_json):
-    """Measure how far graph filters follow rotations and shifts, at five resolutions.
+    """Measure how far filters follow rotations and shifts, at five resolutions.
 
     Images are down-sampled by t = 2 to 6, moved, filtered by 20 random filters of degree 4, moved back, and compared
     with their own filtered selves: the mean absolute difference, in grey levels. Without --images, on
