@@ -5,6 +5,8 @@ import pytest
 
 import tigra
 from tigra import inspection
+from tigra.architecture import build_network
+from tigra.datasets import load_dataset
 from tigra.errors import UsageError
 from tigra.exhibit import MOST_TESTED, exhibit
 from tigra.inspection import chebyshev_signals, confusion_matrix, filter_banks, full_turn, highest_frequency, steps
@@ -184,3 +186,10 @@ def test_a_history_comes_from_the_model_file_and_one_that_cannot_be_right_is_lef
     for wrong in ([record], [right | {"number": 2}], ["epoch"], [right | {"loss": "low"}], [right | {"loss": 1e999}]):
         assert exhibit(network, small_splits, {"history": wrong}).history == []
     assert exhibit(network, small_splits).history == []
+
+
+@pytest.mark.parametrize("architecture", ["C[2]-P[2]-FC[4]", "HRC[1, 2]-HCN[2]-HRC[2, 2]"])
+def test_networks_without_filters_and_statistics_are_refused(architecture):
+    network = build_network(architecture, (28, 28), n_classes=3)
+    with pytest.raises(UsageError, match="of a TIGraNet"):
+        exhibit(network, load_dataset("mnist-012"))

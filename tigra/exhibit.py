@@ -9,6 +9,7 @@ import numpy as np
 
 from tigra.errors import TrainingError, UsageError
 from tigra.inspection import confusion_matrix, spread
+from tigra.layers import Statistics
 from tigra.network import Network
 from tigra.settings import Epoch, read_history
 from tigra.splits import Split, Splits
@@ -101,6 +102,10 @@ def exhibit(
     training : the facts in a model file (`tigra.model_file.Model.training`), for the history of its epochs
     chosen : number of the test image to follow
     """
+    if not any(isinstance(layer, Statistics) for layer in network.layers):
+        raise UsageError(
+            f"Figures show filters, active sets and statistics of a TIGraNet; {network.options['architecture']} has none."
+        )
     n_available = len(splits.test.labels)
     rows = spread(n_available, MOST_TESTED)
     if chosen is not None:
