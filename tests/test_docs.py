@@ -72,9 +72,7 @@ def test_the_readme_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch):
                 assert not expected or measurements_hidden(result.stdout) == measurements_hidden(expected), command
                 if words[1] == "predict":  # the label is no measurement: the picture is a two
                     assert re.match(r"digit\.png: (2|two) ", result.stdout), result.stdout
-                if (
-                    words[1] == "evaluate" and len(words) == 3
-                ):  # the paper's figure, with room for another machine's rounding
+                if words[1] == "evaluate" and len(words) == 3:  # the paper's figure, with room for another machine's rounding
                     assert float(result.stdout.split()[0]) >= 93.0
                 n_commands += 1
     assert n_commands >= 6

@@ -185,7 +185,7 @@ def test_a_replica_that_keeps_no_results_gives_the_same_numbers_and_uses_its_arr
 
 @EACH
 def test_batches_of_changing_size_do_not_see_each_other(name):
-    """Arrays of a replica are parts of the same memory whatever the batch: what one left there, another must not read."""
+    """Arrays of a replica are parts of the same memory for any batch: what one left there, another must not read."""
     layer, x = case(name)
     twin = layer.replica(keeps_results=False)
 

@@ -7,12 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
 
 import tigra
 from tigra import ShapeError, UsageError
 from tigra.transforms import smooth
-from tigra.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -106,20 +104,6 @@ def test_features_are_the_statistics_before_standardising(images):
     before = network.features(images)
     network.calibrate(images)
     np.testing.assert_array_equal(network.features(images), before)
-
-
-def test_blas_has_one_thread_while_any_workers_are_at_work():
-    def blas_threads():
-        return {entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"}
-
-    outside, first, second = blas_threads(), Workers(1), Workers(2)
-    first.__enter__()
-    second.__enter__()
-    assert blas_threads() == {1}
-    first.__exit__()
-    assert blas_threads() == {1}
-    second.__exit__()
-    assert blas_threads() == outside
 
 
 def test_a_margin_is_the_image_in_a_frame_of_zeros(images):

@@ -39,7 +39,9 @@ def laplacian_step(graph: Graph, x, y, times_lx, times_x, times_y, out) -> np.nd
 
 
 def laplacian_powers(graph: Graph, x: np.ndarray, degree: int, out: np.ndarray | None = None) -> np.ndarray:
-    """L^m x for m = 0..degree, the terms of Eq. (10) [eq:pol_filt_1]: (K, N, B) -> (degree+1, K, N, B), in out if given.
+    """L^m x for m = 0..degree, the terms of Eq. (10) [eq:pol_filt_1]: (K, N, B) -> (degree+1, K, N, B).
+
+    out : where to put them, if given
 
     >>> from tigra.graph import grid_graph
     >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)

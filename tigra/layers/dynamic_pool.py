@@ -71,7 +71,9 @@ def largest(z: np.ndarray, omega: np.ndarray, n_active: int, space: Workspace) -
     y, active = space.result("y", z.shape, z.dtype), space.result("active", z.shape, bool)
     if n_active >= n_nodes:
         active[:] = omega
-        return _restricted(z, active, y), active
+        y.fill(0)
+        np.copyto(y, z, where=active)
+        return y, active
     outside = z.dtype.type(-np.inf)
     columns = space.array("columns", (n_maps, n_batch, n_nodes), z.dtype)  # nodes last: one run an image
     candidates(z, omega, outside, columns)
@@ -81,13 +83,9 @@ def largest(z: np.ndarray, omega: np.ndarray, n_active: int, space: Workspace) -
     keep_above(z, omega, threshold, active, y)
     crowded = columns[:, :, place:].max(axis=-1) == threshold  # more than J nodes share the largest value
     if (crowded & (threshold > outside)).any():
-        active |= crowded[:, None] & (z == threshold[:, None]) & omega
-        _restricted(z, active, y)
+        tied = np.equal(z, threshold[:, None], out=space.array("tied", z.shape, bool))
+        tied &= crowded[:, None]
+        tied &= omega
+        active |= tied
+        np.copyto(y, z, where=tied)
     return y, active
-
-
-def _restricted(z, active, y) -> np.ndarray:
-    """Fill and return y: z on the active nodes and 0 elsewhere, where z may be anything."""
-    y.fill(0)
-    np.copyto(y, z, where=active)
-    return y
