@@ -4,7 +4,23 @@ import numpy as np
 import pytest
 
 from tigra import DynamicPool, GraphSignal, ShapeError, UsageError
-from tigra.layers.dynamic_pool import top_nodes
+from tigra.layers import dynamic_pool
+from tigra.layers.dynamic_pool import largest, top_nodes
+from tigra.workspace import Workspace
+
+
+@pytest.fixture(autouse=True)
+def values_are_checked_in_every_test(monkeypatch):
+    """Whatever is pooled in this file: y is z on the active nodes, and 0 elsewhere."""
+
+    def checked(z, omega, n_active, space):
+        y, active = largest(z, omega, n_active, space)
+        assert y.shape == active.shape == z.shape and y.dtype == z.dtype and active.dtype == bool
+        np.testing.assert_array_equal(y, np.where(active, z, 0))
+        assert not np.signbit(y[~active]).any()
+        return y, active
+
+    monkeypatch.setattr(dynamic_pool, "largest", checked)
 
 
 def algorithm_1(z, omega, n_active):
@@ -52,6 +68,30 @@ def test_a_crowded_top_is_sought_in_omega_alone():
     z = np.array([9.0, 5.0, 5.0, 5.0]).reshape(1, 4, 1)
     omega = np.array([False, True, True, True]).reshape(1, 4, 1)
     np.testing.assert_array_equal(top_nodes(z, omega, 2), omega)
+
+
+@pytest.mark.parametrize("keeps_results", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_crowded_top_keeps_its_values_beside_maps_that_are_not_crowded(dtype, keeps_results):
+    """Three nodes share the largest value, one more than J: their values pass, those of the other map as ever."""
+    z = np.array([[5, 5, 5, 1], [4, 3, 2, 1]], dtype).reshape(2, 4, 1)
+    space = Workspace(keeps_results)
+    for _ in range(2):
+        y, active = dynamic_pool.largest(z, np.ones((1, 4, 1), bool), 2, space)
+        np.testing.assert_array_equal(y[:, :, 0], [[5, 5, 5, 0], [4, 3, 0, 0]])
+        np.testing.assert_array_equal(active[:, :, 0], [[1, 1, 1, 0], [1, 1, 0, 0]])
+
+
+@pytest.mark.parametrize("n_active", [1, 2, 4])
+@pytest.mark.parametrize("outside", [np.nan, -np.inf, np.inf, -3.0])
+def test_nothing_of_the_nodes_that_are_dropped_passes(outside, n_active):
+    """Not even what times 0 is not 0; -3 becomes 0, not -0."""
+    z = np.array([outside, 5.0, 5.0, -1.0]).reshape(1, 4, 1)
+    omega = np.array([False, True, True, True]).reshape(1, 4, 1)
+    y, active = dynamic_pool.largest(z, omega, n_active, Workspace())
+    kept = {1: [0, 5, 5, 0], 2: [0, 5, 5, 0], 4: [0, 5, 5, -1]}[n_active]
+    np.testing.assert_array_equal(y.ravel(), kept)
+    assert not np.signbit(y[~active]).any()
 
 
 def test_sets_are_nested_from_pooling_to_pooling(rng):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from tigra import kernels
+from tigra import grid_kernels, kernels
 from tigra.graph import Graph, grid_graph
 
 BOTH = pytest.mark.parametrize("form", ["compiled", "interpreted"])
@@ -32,6 +32,25 @@ def test_every_kernel_is_tested_here():
     text = Path(__file__).read_text(encoding="utf-8")
     missing = {name for name in every_kernel() if f"kernels.{name}" not in text}
     assert missing <= {"_load_row", "_spline_weights"}
+
+
+@pytest.mark.parametrize("module", [kernels, grid_kernels])
+def test_every_kernel_lets_other_threads_run_and_drops_no_nan(module):
+    for name in every_kernel(module):
+        options = getattr(module, name).targetoptions
+        assert options["nogil"] is True and options["error_model"] == "numpy", name
+        assert not options.get("fastmath") and not options.get("parallel"), name
+
+
+def test_nodes_that_are_dropped_are_zero_whatever_stood_there():
+    z = np.array([np.nan, -np.inf, np.inf, -2.0, 3.0, 1.0]).reshape(1, 6, 1)
+    omega = np.array([True, True, False, True, True, True]).reshape(1, 6, 1)
+    for function in (kernels.keep_above, kernels.keep_above.py_func):
+        active, y = np.ones(z.shape, bool), blank(*z.shape, dtype=np.float64)
+        function(z, omega, np.array([[1.0]]), active, y)
+        np.testing.assert_array_equal(active.ravel(), [0, 0, 0, 0, 1, 0])
+        np.testing.assert_array_equal(y.ravel(), [0, 0, 0, 0, 3, 0])
+        assert not np.signbit(y).any()
 
 
 def test_kernels_work_where_no_cache_can_be_written():

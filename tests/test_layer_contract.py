@@ -60,6 +60,27 @@ def test_whole_numbers_are_refused(name):
 
 
 @EACH
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble])
+def test_numbers_for_which_there_are_no_kernels_are_refused(name, dtype):
+    layer, x = case(name)
+    for key in layer.params:
+        with pytest.raises(ShapeError, match=f"{key} as an array of float32 or float64"):
+            Layer.__init__(layer, **layer.params | {key: np.ones(3, dtype)})
+    layer, x = case(name)
+    if isinstance(x, GraphSignal):
+        with pytest.raises(ShapeError, match="float32 or float64"):
+            layer.forward(GraphSignal(x.values.astype(dtype), x.active))
+
+
+@EACH
+def test_signals_without_images_are_refused(name):
+    layer, x = case(name)
+    if isinstance(x, GraphSignal):
+        with pytest.raises(ShapeError, match="at least one map, node and image"):
+            layer.forward(GraphSignal(x.values[..., :0], x.active[..., :0]))
+
+
+@EACH
 def test_each_forward_allows_one_backward(name):
     layer, x = case(name)
     with pytest.raises(TigraError, match="forward of its own"):
@@ -160,6 +181,30 @@ def test_a_replica_that_keeps_no_results_gives_the_same_numbers_and_uses_its_arr
         output = values_of(twin.forward(x))
         np.testing.assert_array_equal(output, expected)
         np.testing.assert_array_equal(twin.backward(np.ones_like(output)), expected_grad)
-    arrays = dict(twin._space._arrays)
+    memory = dict(twin._space._memory)
     twin.backward(np.ones_like(values_of(twin.forward(x))))
-    assert all(twin._space._arrays[key] is array for key, array in arrays.items())
+    assert all(twin._space._memory[key] is array for key, array in memory.items())
+
+
+@EACH
+def test_batches_of_changing_size_do_not_see_each_other(name):
+    """Arrays of a replica are parts of the same memory for any batch: what one left there, another must not read."""
+    layer, x = case(name)
+    twin = layer.replica(keeps_results=False)
+
+    def cut(n_images):
+        if isinstance(x, GraphSignal):
+            parts = x.values[..., :n_images], x.active[..., :n_images]
+            return GraphSignal(*(np.ascontiguousarray(part) for part in parts))
+        return np.ascontiguousarray(x[..., :n_images])
+
+    n_batch = values_of(x).shape[-1]
+    assert n_batch > 1
+    for n_images in (n_batch, 1, n_batch, n_batch, 1, 1, n_batch):
+        own = layer.replica()
+        expected = values_of(own.forward(cut(n_images)))
+        output = values_of(twin.forward(cut(n_images)))
+        np.testing.assert_array_equal(output, expected)
+        grad = np.random.default_rng(n_images).standard_normal(output.shape)
+        np.testing.assert_array_equal(twin.backward(grad), own.backward(grad))
+        assert all(np.array_equal(twin.grads[key], own.grads[key]) for key in own.grads)

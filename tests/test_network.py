@@ -1,15 +1,16 @@
 """What users call on a network: images in their order, errors that say what to do."""
 
+import copy
+import pickle
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
 
 import tigra
 from tigra import ShapeError, UsageError
 from tigra.transforms import smooth
-from tigra.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -105,20 +106,6 @@ def test_features_are_the_statistics_before_standardising(images):
     np.testing.assert_array_equal(network.features(images), before)
 
 
-def test_blas_has_one_thread_while_any_workers_are_at_work():
-    def blas_threads():
-        return {entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"}
-
-    outside, first, second = blas_threads(), Workers(1), Workers(2)
-    first.__enter__()
-    second.__enter__()
-    assert blas_threads() == {1}
-    first.__exit__()
-    assert blas_threads() == {1}
-    second.__exit__()
-    assert blas_threads() == outside
-
-
 def test_a_margin_is_the_image_in_a_frame_of_zeros(images):
     options = {"n_classes": 3, "smoothing": 0.7, "seed": 4}
     framed = tigra.build_network("SC[2, 2]-DP[40]-S[2]-FC[4]", (5, 6), margin=2, **options)
@@ -135,16 +122,85 @@ def test_without_statistics_there_are_no_features(network, images):
         bare.features(images)
 
 
-def test_predictions_use_their_replicas_again_and_follow_the_parameters(small_network, mnist_012):
+def test_predictions_use_their_arrays_again_and_follow_the_parameters(small_network, mnist_012):
     network, images = small_network(), mnist_012.test.images[:40, ::2, ::2]
     first = network.scores(images, threads=2)
-    replicas = list(network._idle)
-    assert 1 <= len(replicas) <= 2
+    assert 1 <= len(network._idle) <= 2
+    memory = [array for spaces in network._idle for space in spaces for array in space._memory.values()]
     np.testing.assert_array_equal(network.scores(images), first)
-    assert network._idle[-1] in replicas and all(layer._cache is None for layer in network._idle[-1].layers)
+    again = [array for spaces in network._idle for space in spaces for array in space._memory.values()]
+    assert len(again) == len(memory) > 0 and all(array is other for array, other in zip(again, memory, strict=True))
     network.parameters *= 0.5
     assert np.abs(network.scores(images) - first).max() > 1e-3
     assert network.replica()._idle == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda network: setattr(network.layers[1], "n_active", 5),
+        lambda network: network.layers.__setitem__(1, tigra.DynamicPool(5)),
+        lambda network: network.layers.insert(2, tigra.DynamicPool(5)),
+        lambda network: network.layers.pop(1),
+    ],
+)
+def test_predictions_follow_the_layers(small_network, mnist_012, change):
+    network, images = small_network(dtype="float64"), mnist_012.test.images[:20, ::2, ::2]
+    before = network.scores(images)
+    change(network)
+    after = network.scores(images)
+    forward = network.forward(network.signal(network.prepare(images))).T
+    np.testing.assert_allclose(after, forward, rtol=1e-12)
+    assert np.abs(after - before).max() > 1e-6
+
+
+def test_steady_predictions_fetch_no_large_arrays(mnist_012):
+    """Beyond a few maps: the images' own, their sets, and small things."""
+    network = tigra.build_network("SC[8, 2]-DP[300]-SC[9, 2]-DP[100]-S[3]", (28, 28), 3)
+    images = mnist_012.test.images[:75].astype(np.float32)
+    network.scores(images)
+    tracemalloc.start()
+    try:
+        network.scores(images)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 6 * 28 * 28 * 32 * 4  # one layer's output has 8 maps
+
+
+def test_a_pickled_network_is_as_small_as_before_and_whole(small_network, mnist_012):
+    network, images = small_network(), mnist_012.test.images[:70, ::2, ::2]
+    new = len(pickle.dumps(network))
+    expected = network.scores(images, threads=2)
+    network.forward(network.signal(network.prepare(images)))  # leaves caches behind
+    assert len(pickle.dumps(network)) < 1.1 * new + 1000
+    for twin in (pickle.loads(pickle.dumps(network)), copy.deepcopy(network)):
+        np.testing.assert_array_equal(twin.scores(images), expected)
+        test_parameters_are_one_vector_of_which_layers_hold_views(twin)
+        twin.parameters[:] = 0
+        assert not twin.scores(images).any() and twin.class_names == network.class_names
+    np.testing.assert_array_equal(network.scores(images), expected)
+
+
+def test_a_shallow_copy_shares_the_parameters(small_network, mnist_012):
+    network, images = small_network(), mnist_012.test.images[:10, ::2, ::2]
+    network.scores(images)
+    twin = copy.copy(network)
+    network.parameters *= 0.5
+    np.testing.assert_array_equal(twin.scores(images), network.scores(images))
+    test_parameters_are_one_vector_of_which_layers_hold_views(network)
+
+
+@pytest.mark.parametrize(
+    "image_shape, n_images", [((28, 28), 32), ((64, 64), 32), ((65, 64), 24), ((96, 96), 8), ((128, 128), 8)]
+)
+def test_micro_batches_shrink_as_images_grow(image_shape, n_images):
+    assert tigra.build_network("SC[2, 2]-S[1]", image_shape, 3).micro_batch == n_images
+
+
+def test_the_largest_images_go_one_by_one():
+    assert tigra.build_network("SC[2, 2]-S[1]", (512, 512), 3).micro_batch == 1
+    assert tigra.build_network("SC[2, 2]-S[1]", (180, 180), 3).micro_batch == 4
 
 
 def test_one_network_can_predict_in_several_threads_at_once(small_network, mnist_012):

@@ -334,3 +334,23 @@ def test_memory_is_flat_over_epochs(small_network, small_splits):
     finally:
         tracemalloc.stop()
     assert max(peaks[4:]) < 1.02 * peaks[1] + 20_000
+
+
+@pytest.mark.parametrize("options", [{}, {"mixing": "full"}, {"active": "union"}], ids=str)
+def test_steady_epochs_fetch_no_large_arrays(mnist_012, options):
+    """Whatever the sizes of micro-batches: 103 images in batches of 60 are parts of 32, 28, 24 and 19."""
+    n_maps, n_nodes, n_images = 9, 28 * 28, 103
+    part = Split(mnist_012.train.images[:n_images].astype(np.float32), mnist_012.train.labels[:n_images])
+    network = tigra.build_network(f"SC[8, 2]-DP[300]-SC[{n_maps}, 2]-DP[100]-S[3]", (28, 28), 3, **options)
+    fetched, current = [], 0
+    tracemalloc.start()
+    try:
+        for _ in tigra.fit(network, tigra.Splits("x", part, part, None, None, None, None), epochs=3, batch_size=60):
+            fetched.append(tracemalloc.get_traced_memory()[1] - current)
+            current = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+    finally:
+        tracemalloc.stop()
+    one_map = n_nodes * 32 * 4
+    assert fetched[0] > 4 * n_maps * one_map  # the first epoch makes the arrays
+    assert max(fetched[1:]) < 6 * one_map  # images, their sets, and small things

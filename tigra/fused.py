@@ -1,7 +1,8 @@
 """What the layers ask of polynomials: powers summed over maps, moments of Chebyshev signals, and their adjoints.
 
 On a padded grid each is one call of a kernel that does it all; on other graphs the chains of
-`tigra.polynomials` do the same, step by step. Both give the same numbers to rounding.
+`tigra.polynomials` do the same, step by step, with new arrays in every step (boundary="free" and graphs that
+are no grid are slower for that). Both give the same numbers to rounding.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def keep_above(z, omega, threshold, active, y):
     Runs of 16 nodes are worked off together, with the thresholds repeated: long loops are quicker than short ones.
     """
     n_maps, n_nodes, n_batch = z.shape
-    levels = np.empty(16 * n_batch, z.dtype)
+    levels, zero = np.empty(16 * n_batch, z.dtype), z.dtype.type(0)
     inside = omega.reshape(n_nodes * n_batch)
     for k in range(n_maps):
         source, marks, target = z[k].reshape(inside.size), active[k].reshape(inside.size), y[k].reshape(inside.size)
@@ -195,7 +195,7 @@ def keep_above(z, omega, threshold, active, y):
             for q in range(stop - start):
                 mark[q] = is_in[q] & (value[q] > levels[q])
             for q in range(stop - start):
-                to[q] = value[q] * mark[q]
+                to[q] = value[q] if mark[q] else zero  # no product: a NaN or -inf that is dropped must not survive
 
 
 # --- learning -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tigra.graph import Graph, GraphSignal
 from tigra.layers import Layer, PairedConv, Standardise, StandardisePixels, Statistics
 from tigra.transforms import smooth
 from tigra.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
-from tigra.workspace import aligned_empty
+from tigra.workspace import Workspace, aligned_empty
 
 LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
 CALIBRATION_MAPS = 64  # images whose maps tell how large responses are
@@ -40,9 +40,8 @@ class Network(Classifier):
         self.graph = graph
         self.options = options
         self.class_names = [str(label) for label in range(self.n_classes)]
-        self.parameters = _in_one_vector([layer.params for layer in layers], self.dtype)
-        self.gradients = _in_one_vector([layer.grads for layer in layers], self.dtype)
-        self._idle: list[Network] = []  # replicas with their workspaces, for the next prediction
+        self._gather()
+        self._idle: list[list[Workspace]] = []  # one for each layer, left by a prediction for the next one
 
     @property
     def micro_batch(self) -> int:
@@ -66,8 +65,26 @@ class Network(Classifier):
         for layer in twin.layers:
             layer.is_training = training
         twin.gradients = _in_one_vector([layer.grads for layer in twin.layers], self.dtype)
-        twin._idle = []
         return twin
+
+    def __copy__(self) -> Network:
+        """The same layers and parameters; threads may predict with both at once."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self), _idle=[])
+        return twin
+
+    def __getstate__(self) -> dict:
+        """What is pickled: neither scratch, nor the two vectors, because arrays lose what they share."""
+        return {key: value for key, value in vars(self).items() if key not in ("_idle", "parameters", "gradients")}
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state, _idle=[])
+        self._gather()
+
+    def _gather(self) -> None:
+        """All parameters in one vector, all gradients in another, and the layers' arrays as views of them."""
+        self.parameters = _in_one_vector([layer.params for layer in self.layers], self.dtype)
+        self.gradients = _in_one_vector([layer.grads for layer in self.layers], self.dtype)
 
     def with_parameters(self, vector: np.ndarray) -> Network:
         """The same network with parameters of its own, copied from a vector like `learned`."""
@@ -180,13 +197,14 @@ class Network(Classifier):
         @np.errstate(all="ignore")
         def run(part):
             try:
-                replica = self._idle.pop()
+                spaces = self._idle.pop()
             except IndexError:  # all are at work, in this call or in another thread's
-                replica = self.replica(keeps_results=False)
-            columns = replica.forward(self.signal(prepared[part]), until)
-            for layer in replica.layers:
-                layer.forget()
-            self._idle.append(replica)
+                spaces = []
+            spaces += [Workspace(keeps_results=False) for _ in self.layers[len(spaces) :]]
+            columns = self.signal(prepared[part])
+            for layer, space in zip(self.layers[:until], spaces, strict=False):
+                columns = layer.working_in(space).forward(columns)  # the layers as they are now: users may change them
+            self._idle.append(spaces)
             return columns
 
         return np.concatenate(list(workers.map(run, micro_batches(len(prepared), self.micro_batch))), axis=-1)

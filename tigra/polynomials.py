@@ -38,8 +38,10 @@ def laplacian_step(graph: Graph, x, y, times_lx, times_x, times_y, out) -> np.nd
     return out
 
 
-def laplacian_powers(graph: Graph, x: np.ndarray, degree: int) -> np.ndarray:
+def laplacian_powers(graph: Graph, x: np.ndarray, degree: int, out: np.ndarray | None = None) -> np.ndarray:
     """L^m x for m = 0..degree, the terms of Eq. (10) [eq:pol_filt_1]: (K, N, B) -> (degree+1, K, N, B).
+
+    out : where to put them, if given
 
     >>> from tigra.graph import grid_graph
     >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
@@ -48,16 +50,20 @@ def laplacian_powers(graph: Graph, x: np.ndarray, degree: int) -> np.ndarray:
            [-0.25 ,  1.   , -0.25 ],
            [-0.5  ,  1.125, -0.5  ]])
     """
-    powers = np.empty((degree + 1, *x.shape), x.dtype)
+    powers = np.empty((degree + 1, *x.shape), x.dtype) if out is None else out
     powers[0] = x
     for m in range(1, degree + 1):
         laplacian_step(graph, powers[m - 1], powers[m - 1], 1, 0, 0, out=powers[m])
     return powers
 
 
-def laplacian_powers_adjoint(graph: Graph, terms: np.ndarray) -> np.ndarray:
-    """sum_m L^m terms[m] by Horner's rule: (degree+1, K, N, B) -> (K, N, B)."""
-    result, spare = terms[-1].copy(), np.empty(terms[0].shape, terms[0].dtype)
+def laplacian_powers_adjoint(graph: Graph, terms: np.ndarray, room: np.ndarray | None = None) -> np.ndarray:
+    """sum_m L^m terms[m] by Horner's rule: (degree+1, K, N, B) -> (K, N, B).
+
+    room : (2, K, N, B) to work in, if given; the result is one of its halves
+    """
+    result, spare = np.empty((2, *terms[0].shape), terms[0].dtype) if room is None else room
+    result[:] = terms[-1]
     for term in terms[-2::-1]:
         laplacian_step(graph, result, term, 1, 0, 1, out=spare)  # term + L result
         result, spare = spare, result

@@ -83,6 +83,12 @@ class Training:
         return -(-len(self.train[1]) // self.options.batch_size)
 
     @property
+    def _n_replicas(self) -> int:
+        """As many as can be at work: one for each thread, but no more than a batch has micro-batches."""
+        largest_batch = min(self.options.batch_size, len(self.train[1]))
+        return min(self.threads, len(micro_batches(largest_batch, self.network.micro_batch)))
+
+    @property
     def is_finished(self) -> bool:
         """Whether the last epoch is done, or patience has run out."""
         n_done, patience = len(self.history), self.options.patience
@@ -104,10 +110,14 @@ class Training:
             self.network.learned = self.current
             self.current = None
         try:
-            with Workers(self.threads) as workers:
-                replicas = [self.network.replica(False, training=True) for _ in range(self.threads)]
-                while not self.is_finished and self._run_epoch(workers, replicas):
-                    yield self.history[-1]
+            workers = Workers(self.threads)
+            replicas = [self.network.replica(keeps_results=False, training=True) for _ in range(self._n_replicas)]
+            while not self.is_finished:
+                with workers:  # for one epoch at a time: while the caller looks at its record, BLAS is the caller's
+                    is_whole = self._run_epoch(workers, replicas)
+                if not is_whole:
+                    break
+                yield self.history[-1]
         finally:
             self.current = self.network.learned
             if self.best is not None:

@@ -8,13 +8,14 @@ So the same numbers come out, bit for bit, for any number of threads.
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from tigra.errors import UsageError
+from tigra.errors import TigraError, UsageError
 
 VECTOR = 8  # numbers of 32 bits that the processor works on at a time
 MICRO_BATCH = 32  # images; a map of 28x28 nodes in float32 then takes 100 kB, and stays in the L2 cache
@@ -25,6 +26,8 @@ class _OneBlasThread:
 
     def __init__(self):
         self.lock, self.n_users, self.controller, self.limiter = threading.Lock(), 0, None, None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._end_in_child)
 
     def start(self) -> None:
         with self.lock:
@@ -38,6 +41,13 @@ class _OneBlasThread:
             self.n_users -= 1
             if self.n_users == 0:
                 self.limiter.restore_original_limits()
+
+    def _end_in_child(self) -> None:
+        """The threads that hold BLAS, or the lock, live in the parent alone: a forked process has BLAS as it was."""
+        self.lock = threading.Lock()
+        if self.n_users:
+            self.n_users = 0
+            self.limiter.restore_original_limits()
 
 
 _ONE_BLAS_THREAD = _OneBlasThread()
@@ -58,16 +68,26 @@ class Workers:
 
     def __enter__(self) -> Workers:
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self._process = os.getpid()
         _ONE_BLAS_THREAD.start()
         return self
 
     def __exit__(self, *_):
-        _ONE_BLAS_THREAD.stop()
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        if os.getpid() != self._process:  # forked: neither the threads nor the hold on BLAS came along
+            return
+        try:
+            if self._pool is not None:
+                self._pool.shutdown(cancel_futures=True)  # waits for what has begun
+        finally:
+            _ONE_BLAS_THREAD.stop()
 
     def map(self, function, *arguments):
         """function over the arguments, results in their order."""
+        if os.getpid() != self._process:
+            raise TigraError(
+                "This process was forked while worker threads were busy, and they live in the parent alone."
+                " Fork between epochs, or start the work anew in the child."
+            )
         if self._pool is None:
             return map(function, *arguments)
         return self._pool.map(function, *arguments)

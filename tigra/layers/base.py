@@ -10,6 +10,8 @@ from tigra.errors import ShapeError, TigraError
 from tigra.graph import GraphSignal
 from tigra.workspace import Workspace
 
+DTYPES = (np.dtype(np.float32), np.dtype(np.float64))  # those for which kernels are compiled
+
 
 class Layer:
     """One step of a network, with its own derivative.
@@ -32,7 +34,7 @@ class Layer:
 
     def __init__(self, **params: np.ndarray):
         for name, array in params.items():
-            if not (isinstance(array, np.ndarray) and np.issubdtype(array.dtype, np.floating)):
+            if not (isinstance(array, np.ndarray) and array.dtype in DTYPES):
                 raise ShapeError(
                     f"{type(self).__name__} needs {name} as an array of float32 or float64, got {array!r}."
                 )
@@ -64,15 +66,26 @@ class Layer:
         """Drop what forward kept, where no backward will follow."""
         self._cache = None
 
+    def __getstate__(self) -> dict:
+        """What is pickled or copied: all but what a forward kept for its backward."""
+        return vars(self) | {"_cache": None}
+
     def replica(self, keeps_results: bool = True) -> Layer:
         """The same layer for another thread: shared params and state, own grads, cache and workspace.
 
         keeps_results : False if its results may be overwritten by the next call (`tigra.workspace`)
         """
-        twin = copy.copy(self)
+        twin = self.working_in(Workspace(keeps_results))
         twin.grads = {name: np.zeros_like(array) for name, array in self.params.items()}
-        twin._cache = None
-        twin._space = Workspace(keeps_results)
+        return twin
+
+    def working_in(self, space: Workspace) -> Layer:
+        """The same layer, as it is now, with a cache of its own and another workspace; for forwards alone.
+
+        Its gradients are those of the layer itself: it must not go backward beside it.
+        """
+        twin = copy.copy(self)
+        twin._space = space
         return twin
 
     def _check_signal(self, signal, n_maps: int | None, n_nodes: int | None) -> GraphSignal:
@@ -83,11 +96,13 @@ class Layer:
         values, active = signal
         wanted = f"({n_maps or 'K'}, {n_nodes or 'N'}, B)"
         fits = values.ndim == 3 and n_maps in (None, len(values)) and n_nodes in (None, values.shape[1])
-        if not fits or not np.issubdtype(values.dtype, np.floating):
+        if not fits or values.dtype not in DTYPES:
             raise ShapeError(
-                f"{name} expects real maps of shape {wanted} (maps, nodes, batch), got {values.dtype}"
-                f" {values.shape}. Was the graph built for another image size?"
+                f"{name} expects real maps, float32 or float64, of shape {wanted} (maps, nodes, batch), got"
+                f" {values.dtype} {values.shape}. Was the graph built for another image size?"
             )
+        if values.size == 0:
+            raise ShapeError(f"{name} expects at least one map, node and image, got maps of shape {values.shape}.")
         if active.dtype != bool or active.shape not in (values.shape, (1, *values.shape[1:])):
             raise ShapeError(
                 f"{name} expects active sets as booleans of shape {values.shape}, or (1, ...) for one set for all"

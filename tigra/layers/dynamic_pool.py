@@ -68,19 +68,24 @@ def largest(z: np.ndarray, omega: np.ndarray, n_active: int, space: Workspace) -
     Omega, so where Omega has J nodes or fewer, all of it stays.
     """
     n_maps, n_nodes, n_batch = z.shape
+    y, active = space.result("y", z.shape, z.dtype), space.result("active", z.shape, bool)
     if n_active >= n_nodes:
-        active = np.broadcast_to(omega, z.shape).copy()
-        return z * active, active
+        active[:] = omega
+        y.fill(0)
+        np.copyto(y, z, where=active)
+        return y, active
     outside = z.dtype.type(-np.inf)
     columns = space.array("columns", (n_maps, n_batch, n_nodes), z.dtype)  # nodes last: one run an image
     candidates(z, omega, outside, columns)
     place = n_nodes - 1 - n_active
     columns.partition(place, axis=-1)  # O(N) selection, no sorting
     threshold = columns[:, :, place].copy()  # (K, B), the (J+1)-th largest
-    y, active = space.result("y", z.shape, z.dtype), space.result("active", z.shape, bool)
     keep_above(z, omega, threshold, active, y)
     crowded = columns[:, :, place:].max(axis=-1) == threshold  # more than J nodes share the largest value
     if (crowded & (threshold > outside)).any():
-        active |= crowded[:, None] & (z == threshold[:, None]) & omega
-        y = z * active
+        tied = np.equal(z, threshold[:, None], out=space.array("tied", z.shape, bool))
+        tied &= crowded[:, None]
+        tied &= omega
+        active |= tied
+        np.copyto(y, z, where=tied)
     return y, active

@@ -118,6 +118,7 @@ class HarmonicConv(Layer):
         """(orders, 2, C, H + 4, (W + 4) B), zero outside of the planes; a real image has imaginary parts of 0."""
         n_orders, n_parts, n_maps, height, width, n_batch = y.shape
         frames = self._space.array("frames", (n_orders, 2, n_maps, height + 4, (width + 4) * n_batch), y.dtype)
+        frames.fill(0)
         frames.reshape(n_orders, 2, n_maps, height + 4, width + 4, n_batch)[:, :n_parts, :, 2:-2, 2:-2] = y
         return frames
 

@@ -101,7 +101,8 @@ class SpectralConv(Layer):
         back = masked_powers_adjoint(self.graph, grad_u, sets, self._space)
         if len(sets) == 1:
             self.grads["beta"][:] = _flat(y) @ back.ravel()  # Eq. (16) [eq:der2]
-            return beta[:, None, None] * back  # Eq. (17) [eq:der_fm]
+            grad_y = self._space.result("grad_y", y.shape, y.dtype)
+            return np.multiply(beta[:, None, None], back, out=grad_y)  # Eq. (17) [eq:der_fm]
         for k in range(len(y)):
             self.grads["beta"][k] = np.vdot(y[k], back[k])  # Eq. (16) [eq:der2]
         back *= beta[:, None, None]  # Eq. (17) [eq:der_fm]
@@ -109,7 +110,8 @@ class SpectralConv(Layer):
 
     def _forward_full(self, y, sets):
         alpha, beta = self.params["alpha"], self.params["beta"]
-        terms = laplacian_powers(self.graph, y, alpha.shape[1] - 1)
+        terms = self._space.result("terms", (alpha.shape[1], *y.shape), y.dtype)
+        laplacian_powers(self.graph, y, alpha.shape[1] - 1, out=terms)
         terms *= sets  # (M+1, K_in, N, B)
         z = self._space.result("z", (len(alpha), *y.shape[1:]), y.dtype)
         weights = alpha[:, :, None] * beta[:, None, :]  # (K_out, M+1, K_in)
@@ -125,9 +127,11 @@ class SpectralConv(Layer):
         grad_weights = (_flat(grad_z) @ flat_terms.T).reshape(weights.shape)
         self.grads["alpha"][:] = np.einsum("imk,ik->im", grad_weights, beta)  # Eq. (15) [eq:der1]
         self.grads["beta"][:] = np.einsum("imk,im->ik", grad_weights, alpha)  # Eq. (16) [eq:der2]
-        grad_terms = (_flat(weights).T @ _flat(grad_z)).reshape(terms.shape)
+        grad_terms = self._space.array("grad_terms", terms.shape, terms.dtype)
+        np.matmul(_flat(weights).T, _flat(grad_z), out=grad_terms.reshape(flat_terms.shape))
         grad_terms *= sets
-        return laplacian_powers_adjoint(self.graph, grad_terms)  # Eq. (17) [eq:der_fm]
+        room = self._space.result("room", (2, *terms.shape[1:]), terms.dtype)
+        return laplacian_powers_adjoint(self.graph, grad_terms, room)  # Eq. (17) [eq:der_fm]
 
 
 def spectral_windows(n_filters: int, degree: int) -> np.ndarray:
