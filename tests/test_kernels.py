@@ -157,6 +157,17 @@ def test_sample_moved_is_map_coordinates(form, cubic, rng):
 
 @BOTH
 @DTYPES
+def test_signs_are_counted_on_omega(form, dtype, rtol, rng):
+    z = rng.integers(-1, 2, (3, 7, 5)).astype(dtype)
+    z[0, 0, 0], z[1] = np.nan, -0.0
+    omega = rng.random((1, 7, 5)) < 0.6
+    positive, zero = np.full((2, 3, 5), 9, np.int32)
+    form_of(kernels.count_signs, form)(z, omega, positive, zero)
+    assert (positive == ((z > 0) & omega).sum(axis=1)).all() and (zero == ((z == 0) & omega).sum(axis=1)).all()
+
+
+@BOTH
+@DTYPES
 def test_candidates_have_the_nodes_last_and_minus_infinity_outside_omega(form, dtype, rtol, rng):
     z, omega = rng.standard_normal((2, 5, 3)).astype(dtype), rng.uniform(size=(1, 5, 3)) > 0.4
     out = blank(2, 3, 5, dtype=dtype)

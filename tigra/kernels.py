@@ -166,6 +166,22 @@ def absolute_moments_gradient(t, mean, grad_mean, grad_variance, out):
 
 
 @kernel
+def count_signs(z, omega, positive, zero):
+    """Count the nodes of omega (1, N, B) where z (K, N, B) is above 0, and where it is 0; both (K, B), int32."""
+    n_maps, n_nodes, n_batch = z.shape
+    for k in range(n_maps):
+        above, level = positive[k], zero[k]
+        for b in range(n_batch):
+            above[b] = level[b] = 0
+        for v in range(n_nodes):
+            value, is_in = z[k, v], omega[0, v]
+            for b in range(n_batch):
+                above[b] += is_in[b] & (value[b] > 0)
+            for b in range(n_batch):
+                level[b] += is_in[b] & (value[b] == 0)
+
+
+@kernel
 def candidates(z, omega, outside, out):
     """Fill out (K, B, N), nodes last, with z (K, N, B) on the nodes of omega (1, N, B), and `outside` elsewhere."""
     n_maps, n_nodes, n_batch = z.shape

@@ -6,7 +6,7 @@ import numpy as np
 
 from tigra.errors import UsageError
 from tigra.graph import GraphSignal
-from tigra.kernels import candidates, keep_above
+from tigra.kernels import candidates, count_signs, keep_above
 from tigra.layers.base import Layer
 from tigra.workspace import Workspace
 
@@ -74,18 +74,37 @@ def largest(z: np.ndarray, omega: np.ndarray, n_active: int, space: Workspace) -
         y.fill(0)
         np.copyto(y, z, where=active)
         return y, active
-    outside = z.dtype.type(-np.inf)
-    columns = space.array("columns", (n_maps, n_batch, n_nodes), z.dtype)  # nodes last: one run an image
-    candidates(z, omega, outside, columns)
-    place = n_nodes - 1 - n_active
-    columns.partition(place, axis=-1)  # O(N) selection, no sorting
-    threshold = columns[:, :, place].copy()  # (K, B), the (J+1)-th largest
+    threshold, greatest = _thresholds(z, omega, n_active, space)
     keep_above(z, omega, threshold, active, y)
-    crowded = columns[:, :, place:].max(axis=-1) == threshold  # more than J nodes share the largest value
-    if (crowded & (threshold > outside)).any():
+    crowded = (greatest == threshold) & (threshold > -np.inf)  # more than J nodes share the largest value
+    if crowded.any():
         tied = np.equal(z, threshold[:, None], out=space.array("tied", z.shape, bool))
         tied &= crowded[:, None]
         tied &= omega
         active |= tied
         np.copyto(y, z, where=tied)
     return y, active
+
+
+def _thresholds(z, omega, n_active: int, space: Workspace) -> tuple[np.ndarray, np.ndarray]:
+    """The (J+1)-th largest value of each map on Omega, and the largest of those from there up, both (K, B).
+
+    Where the nodes above 0 are J at most, and more with those that are 0, the threshold is 0: rectified maps and
+    empty backgrounds need no selection, which would be slow among so many equal values.
+    """
+    n_maps, n_nodes, n_batch = z.shape
+    positive, zero = (space.array(name, (n_maps, n_batch), np.int32) for name in ("positive", "zero"))
+    count_signs(z, omega, positive, zero)
+    threshold = np.zeros((n_maps, n_batch), z.dtype)
+    greatest = np.where(positive > 0, z.dtype.type(np.inf), z.dtype.type(0))  # all that counts: is it above 0?
+    easy = (positive <= n_active) & (positive + zero > n_active)
+    if easy.all():
+        return threshold, greatest
+    columns = space.array("columns", (n_maps, n_batch, n_nodes), z.dtype)  # nodes last: one run an image
+    candidates(z, omega, z.dtype.type(-np.inf), columns)
+    hard = columns if not easy.any() else columns[~easy]
+    place = n_nodes - 1 - n_active
+    hard.partition(place, axis=-1)  # O(N) selection, no sorting
+    threshold[~easy] = hard[..., place].ravel()
+    greatest[~easy] = hard[..., place:].max(axis=-1).ravel()
+    return threshold, greatest
