@@ -172,7 +172,7 @@ def test_evaluate_never_tests_what_was_learned_wherever_the_folder_lies(here, tm
 
 def test_evaluate_refuses_a_named_data_set_that_is_split_in_another_way(here, monkeypatch):
     run("train", "mnist-012", *QUICK, "--out", "digits.npz")
-    monkeypatch.setattr("tigra_cli.evaluate.split_hash", lambda splits: "another")
+    monkeypatch.setattr("tigra_cli.model_data.split_hash", lambda splits: "another")
     assert "are not those that the model was trained on" in run("evaluate", "digits.npz", expect=1).stderr
 
 
@@ -276,7 +276,7 @@ def test_ctrl_c_while_pictures_are_decoded_stops_at_once_and_leaves_nothing(here
         (["train", "eth-80", "--fold", "3"], 2, "fold is for split='object'"),
         (["train", "eth-80", "--split", "object", "--n-train", "9"], 2, "n_train and n_valid are for split='image'"),
         (["train", "mnist-rot", "--data-dir", "."], 1, "Run 'tigra data fetch mnist', or put"),
-        (["evaluate", "shapes.npz", "mnist-012"], 1, "knows the classes ring, spot, but mnist-012 has 0, 1, 2"),
+        (["evaluate", "shapes.npz", "mnist-012"], 2, "knows the classes ring, spot, but mnist-012 has 0, 1, 2"),
         (["evaluate", "shapes.npz", "--all-test"], 2, "shapes has no option --all-test"),
         (["evaluate", "shapes.npz", "elsewhere"], 2, "There is no data set 'elsewhere'"),
     ],

@@ -104,7 +104,8 @@ def exhibit(
     """
     if not any(isinstance(layer, Statistics) for layer in network.layers):
         raise UsageError(
-            f"Figures show filters, active sets and statistics of a TIGraNet; {network.options['architecture']} has none."
+            "Figures show filters, active sets and statistics of a TIGraNet, but this is"
+            f" {network.options['architecture']}; choose another model."
         )
     n_available = len(splits.test.labels)
     rows = spread(n_available, MOST_TESTED)

@@ -102,9 +102,12 @@ def _thresholds(z, omega, n_active: int, space: Workspace) -> tuple[np.ndarray, 
         return threshold, greatest
     columns = space.array("columns", (n_maps, n_batch, n_nodes), z.dtype)  # nodes last: one run an image
     candidates(z, omega, z.dtype.type(-np.inf), columns)
-    hard = columns if not easy.any() else columns[~easy]
+    rows, hard = columns.reshape(-1, n_nodes), np.arange(easy.size)
+    if 2 * easy.sum() > easy.size:  # worth a copy of the others
+        hard, room = np.flatnonzero(~easy), space.array("rows", rows.shape, z.dtype)
+        rows = np.take(rows, hard, axis=0, out=room[: len(hard)], mode="clip")  # "raise" would make another copy
     place = n_nodes - 1 - n_active
-    hard.partition(place, axis=-1)  # O(N) selection, no sorting
-    threshold[~easy] = hard[..., place].ravel()
-    greatest[~easy] = hard[..., place:].max(axis=-1).ravel()
+    rows.partition(place, axis=-1)  # O(N) selection, no sorting
+    threshold.ravel()[hard] = rows[:, place]
+    greatest.ravel()[hard] = rows[:, place:].max(axis=-1)
     return threshold, greatest
