@@ -134,26 +134,29 @@ def modulus_relu(z, floor, scale, offset, scratch, out):
 
 @kernel
 def modulus_sums(z, floor, scratch, sums):
-    """Fill sums (2, orders, C) of float64 with the sums of r and of r^2 over all places."""
+    """Fill sums (2, orders, C) of float64 with the sums of r and of r^2 over all places; scratch : (4, 1024).
+
+    Blocks are added place by place, which is vectorised, and the places of the sum in float64.
+    """
     n_orders, _, n_maps, n_places = z.shape
-    sums[:] = 0
     for n in range(n_orders):
         for c in range(n_maps):
+            scratch[2:] = 0
             for start in range(0, n_places, 1024):
                 stop = min(start + 1024, n_places)
                 r = scratch[0, : stop - start]
                 _modulus(z[n, 0, c, start:stop], z[n, 1, c, start:stop], floor, r)
-                sums[0, n, c] += _sum(r)
-                sums[1, n, c] += _dot(r, r)
+                _accumulate(r, r, scratch[2, : stop - start], scratch[3, : stop - start])
+            sums[0, n, c], sums[1, n, c] = _sum(scratch[2]), _sum(scratch[3])
 
 
 @kernel
 def modulus_gradient_sums(z, floor, scale, offset, grad, scratch, sums):
     """Fill sums (2, orders, C) of float64 with sums of g_a and of g_a r, g_a = dE/d(scale r + offset)."""
     n_orders, _, n_maps, n_places = z.shape
-    sums[:] = 0
     for n in range(n_orders):
         for c in range(n_maps):
+            scratch[2:] = 0
             for start in range(0, n_places, 1024):
                 stop = min(start + 1024, n_places)
                 real, imaginary = z[n, 0, c, start:stop], z[n, 1, c, start:stop]
@@ -161,8 +164,8 @@ def modulus_gradient_sums(z, floor, scale, offset, grad, scratch, sums):
                 _modulus(real, imaginary, floor, r)
                 _inner(grad[n, 0, c, start:stop], real, grad[n, 1, c, start:stop], imaginary, along)
                 _slope(r, along, scale[n, c], offset[n, c], along)
-                sums[0, n, c] += _sum(along)
-                sums[1, n, c] += _dot(along, r)
+                _accumulate(along, r, scratch[2, : stop - start], scratch[3, : stop - start])
+            sums[0, n, c], sums[1, n, c] = _sum(scratch[2]), _sum(scratch[3])
 
 
 @kernel
@@ -188,8 +191,8 @@ def modulus_relu_gradient(z, floor, scale, offset, shift, tilt, grad, scratch, o
                 _factor(r, scale[n, c], offset[n, c], f)
                 _slope(r, t, scale[n, c], offset[n, c], slope)
                 _along_modulus(r, t, f, scale[n, c], shift[n, c], tilt[n, c], lowest, slope)
-                _mix(f, grad_real, slope, real, out[n, 0, c, start:stop])
-                _mix(f, grad_imaginary, slope, imaginary, out[n, 1, c, start:stop])
+                _inner(f, grad_real, slope, real, out[n, 0, c, start:stop])
+                _inner(f, grad_imaginary, slope, imaginary, out[n, 1, c, start:stop])
 
 
 @kernel
@@ -230,37 +233,23 @@ def _inner(a, b, c, d, out):
 
 
 @kernel
-def _mix(a, b, c, d, out):
-    for q in range(out.size):
-        out[q] = a[q] * b[q] + c[q] * d[q]
-
-
-@kernel
 def _multiply(a, b, out):
     for q in range(out.size):
         out[q] = a[q] * b[q]
 
 
 @kernel
-def _sum(a):
-    """In eight lanes, as a loop that is vectorised would."""
-    lanes = np.zeros(8)
-    whole = a.size // 8 * 8
-    for start in range(0, whole, 8):
-        for q in range(8):
-            lanes[q] += a[start + q]
-    for q in range(whole, a.size):
-        lanes[q - whole] += a[q]
-    return lanes.sum()
+def _accumulate(a, b, of_a, of_products):
+    """of_a += a, of_products += a b."""
+    for q in range(a.size):
+        of_a[q] += a[q]
+    for q in range(a.size):
+        of_products[q] += a[q] * b[q]
 
 
 @kernel
-def _dot(a, b):
-    lanes = np.zeros(8)
-    whole = a.size // 8 * 8
-    for start in range(0, whole, 8):
-        for q in range(8):
-            lanes[q] += a[start + q] * b[start + q]
-    for q in range(whole, a.size):
-        lanes[q - whole] += a[q] * b[q]
-    return lanes.sum()
+def _sum(a):
+    total = 0.0
+    for q in range(a.size):
+        total += a[q]
+    return total
