@@ -3,18 +3,36 @@
 import doctest
 import json
 import platform
+import re
+import time
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from benchmarks import bench_kernels, bench_roofline, contenders, harness, problems, report
+from benchmarks import (
+    bench_growth,
+    bench_kernels,
+    bench_layers,
+    bench_memory,
+    bench_roofline,
+    bench_selection,
+    contenders,
+    harness,
+    problems,
+    report,
+    results,
+)
 from benchmarks.__main__ import BENCHMARKS, main, run_all
-from benchmarks.harness import Contestant, Times, assert_same, exponent, ratio, take_turns
-from benchmarks.machine import cpu_model, description, heading, torch_or_none
+from benchmarks.harness import Contestant, Times, assert_same, exponent, fitted_sizes, ratio, take_turns
+from benchmarks.machine import cpu_model, description, heading, set_threads, thread_counts, torch_or_none
+from benchmarks.peers import scipy_path
 from benchmarks.problems import TINY, Problem, Settings
 from benchmarks.report import Report, duration, markdown
 from benchmarks.targets import Target, targets
+from tigra import grid_kernels, kernels
 from tigra.layers import DynamicPool
 
 
@@ -85,6 +103,21 @@ def test_contestants_may_bring_their_own_clock():
     assert take_turns([contestant], rounds=2, shortest_turn=1.0, clock=Clock())["a"].seconds == [0.5, 0.5]
 
 
+def test_who_takes_long_has_fewer_rounds():
+    clock = Clock()
+    contestants = [Contestant("fast", clock.work(0.5)), Contestant("slow", clock.work(2.0))]
+    times = take_turns(contestants, rounds=9, longest=8.0, clock=clock)
+    assert [len(times[name].seconds) for name in ("fast", "slow")] == [8, 4]
+    times = take_turns(contestants, rounds=9, longest=0.1, clock=clock)
+    assert [len(times[name].seconds) for name in ("fast", "slow")] == [harness.FEWEST_ROUNDS] * 2
+
+
+def test_times_are_those_of_a_real_clock():
+    """A sleep takes at least as long as it was told to; ten times as long only on a machine that hangs."""
+    (times,) = take_turns([Contestant("a", lambda: time.sleep(0.02))], rounds=3, shortest_turn=0.0).values()
+    assert 0.0199 <= times.best < 0.2
+
+
 def test_ratio_is_of_medians():
     assert ratio(Times([10.0, 20.0, 90.0]), Times([1.0, 2.0, 2.5])) == 10.0
 
@@ -95,6 +128,8 @@ def test_exponent_is_that_of_the_upper_range(power):
     seconds = 1e-3 * sizes**power
     seconds[:3] += 1.0  # an overhead among the small
     assert exponent(sizes, seconds) == pytest.approx(power)
+    assert fitted_sizes(sizes)[0] == 16 and fitted_sizes(sizes, 1)[0] == 1
+    assert exponent(sizes, seconds, share=1) < power - 0.05
 
 
 def test_different_results_are_refused():
@@ -109,7 +144,7 @@ def test_durations_and_tables():
     assert markdown(("a",), [("b",)]) == "| a |\n| --- |\n| b |"
 
 
-@pytest.mark.parametrize("module", [harness, report])
+@pytest.mark.parametrize("module", [harness, report, results, bench_memory])
 def test_examples_in_docstrings(module):
     results = doctest.testmod(module)
     assert results.attempted > 0 and results.failed == 0
@@ -173,14 +208,109 @@ def test_images_are_free_of_ties():
                 return
 
 
-def test_work_counted_by_hand():
-    work = bench_roofline.statistics_work(12)
-    assert work["forward"]["flops"] == 13 * 12 + 5 * 13
-    assert work["both"]["memory"] == 12
+def test_fractions_of_the_peaks():
+    assert bench_roofline.statistics_work(12)["both"]["memory"] == 12
     reached = bench_roofline.fractions_reached(
         {"flops": 10, "cache": 4, "memory": 1}, 100, 2.0, {"sgemm": 1000, "L2 copy": 1000, "memory copy": 100}
     )
     assert reached == {"of sgemm": 0.5, "of L2 copy": 0.2, "of memory copy": 0.5, "of its roof": 0.5}
+
+
+def test_peaks_are_flops_and_bytes_over_seconds(monkeypatch):
+    """A product of n x n matrices is 2 n^3 flops; a copy of n bytes moves 2 n, many times over where n is small."""
+    monkeypatch.setattr(bench_roofline, "take_turns", lambda c, *_: {each.name: Times([2.0]) for each in c})
+    peaks = bench_roofline.measure_peaks(Settings().tiny())
+    assert peaks == {"sgemm": 32**3, "L2 copy": 2**20, "memory copy": 2**20}
+
+
+class Counted:
+    """A number that counts what is done with it, as operations of its class."""
+
+    done = Counter()
+
+    def __init__(self, value):
+        self.value = value
+
+    def _binary(name):
+        def operate(self, other):
+            Counted.done[name] += 1
+            return Counted(1.0)
+
+        return operate
+
+    __add__ = __radd__ = __sub__ = __rsub__ = _binary("sum")
+    __mul__ = __rmul__ = _binary("product")
+
+    def __abs__(self):
+        Counted.done["abs"] += 1
+        return self
+
+
+def operations(monkeypatch, call, *heights):
+    """Operations for each place that the rows of a higher grid bring: what is done once for a map cancels out."""
+
+    def sign(x):
+        Counted.done["sign"] += 1
+        return x
+
+    for module in (kernels, grid_kernels):
+        for name, value in list(vars(module).items()):
+            if hasattr(value, "py_func"):
+                monkeypatch.setattr(module, name, value.py_func)
+    monkeypatch.setattr(grid_kernels, "np", SimpleNamespace(sign=sign))
+    monkeypatch.setattr(grid_kernels, "_fill_row", lambda to, value: to.fill(Counted(0.0)))  # zeros count, too
+    counts = []
+    for height in heights:
+        Counted.done = Counter()
+        call(height)
+        counts.append(Counted.done)
+    places = (heights[1] - heights[0]) * WIDTH * N_IMAGES
+    return {name: (counts[1][name] - counts[0][name]) / places for name in counts[1]}
+
+
+WIDTH, N_IMAGES = 3, 2
+
+
+def numbers_that_count(*shape):
+    array = np.empty(shape, object)
+    array[...] = Counted(1.0)
+    return array
+
+
+@pytest.mark.parametrize("max_order", [1, 2, 5])
+def test_flops_of_the_statistics_are_those_that_the_kernels_do(monkeypatch, max_order):
+    n_orders, work = max_order + 1, bench_roofline.statistics_work(max_order)
+
+    def arrays(height):
+        frames = [numbers_that_count(n, height + 2, (WIDTH + 2) * N_IMAGES) for n in (n_orders, 3)]
+        moments = numbers_that_count(1, n_orders, 2, N_IMAGES)
+        z, rows = numbers_that_count(1, height * WIDTH, N_IMAGES), numbers_that_count(2, WIDTH * N_IMAGES)
+        return z, moments, rows, *frames
+
+    def forward(height):
+        z, moments, rows, _, framed = arrays(height)
+        grid_kernels.chebyshev_moments(height, z, 1.0, 1.0, framed, rows, moments)
+
+    def backward(height):
+        z, moments, rows, framed_t, framed = arrays(height)
+        out = z.copy()
+        grid_kernels.chebyshev_moments_adjoint(height, z, 1.0, 1.0, moments, moments, framed_t, framed, rows, out)
+
+    done = operations(monkeypatch, forward, 4, 8)
+    assert done["abs"] == 2 * n_orders  # of which one is useful
+    assert sum(done.values()) - n_orders == work["forward"]["flops"]
+    done = operations(monkeypatch, backward, 4, 8)
+    again = 11 * max_order + 11  # the t_k, and the step of the last order
+    assert sum(done.values()) - again == work["both"]["flops"] - work["forward"]["flops"]
+
+
+def test_flops_of_a_laplacian_step_are_those_that_the_kernel_does(monkeypatch):
+    def step(height):
+        x, out = (numbers_that_count(1, height * WIDTH, N_IMAGES) for _ in range(2))
+        kernels.stencil_step(height, x, x, 1.0, 1.0, 1.0, 1.0, out)
+
+    assert sum(operations(monkeypatch, step, 4, 8).values()) == 13
+    assert bench_roofline.laplacian_work(1)["flops"] == 13 - 2  # nothing times y is added
 
 
 def without_torch(monkeypatch):
@@ -188,16 +318,210 @@ def without_torch(monkeypatch):
     monkeypatch.setattr("benchmarks.bench_network.torch_or_none", lambda: None)
 
 
-def test_every_benchmark_runs_in_its_tiniest_setting(monkeypatch, capsys, tmp_path):
-    without_torch(monkeypatch)
-    file = tmp_path / "numbers.json"
-    numbers = run_all(list(BENCHMARKS), Settings(out=tmp_path).tiny(), file)
-    out = capsys.readouterr().out
-    assert contenders.NO_TORCH in out
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory):
+    """All benchmarks in their tiniest setting: (numbers, text, folder)."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    with pytest.MonkeyPatch.context() as monkeypatch, threadpool_limits(limits=threadpool_info()):
+        without_torch(monkeypatch)
+        numbers, text = run_all(list(BENCHMARKS), Settings(out=folder).tiny(), folder / "numbers.json")
+    return numbers, text, folder
+
+
+def test_every_benchmark_runs_in_its_tiniest_setting(tiny_run):
+    numbers, text, folder = tiny_run
     for name in BENCHMARKS:
-        assert name in out and any(path.startswith(name) for path in numbers)
-    assert json.loads(file.read_text())["numbers"].keys() == numbers.keys()
-    assert (tmp_path / "growth.png").exists() or "matplotlib is not installed" in out
+        assert name in text and any(path.startswith(name) for path in numbers)
+    assert json.loads((folder / "numbers.json").read_text())["numbers"].keys() == numbers.keys()
+    assert (folder / "growth.png").exists() or torch_or_none() is None
+    assert not list(folder.glob("*.part")) and str(folder) not in text
+
+
+def family(title, columns):
+    """A table without what differs from size to size and from machine to machine."""
+
+    def plain(words):
+        for name in (*(size.name for size in problems.SIZES), TINY.name):
+            words = words.replace(name, "SIZE")
+        return re.sub(r"\d+", "#", words)
+
+    return plain(title), tuple(dict.fromkeys(plain(column) for column in columns))
+
+
+def test_results_in_the_readme_are_those_that_the_code_prints(tiny_run):
+    """Titles, columns and contestants of every table; every size, and every number of threads."""
+    block = results.block_of(results.README.read_text(encoding="utf-8"))
+    if results.STALE in block:
+        pytest.xfail("the results have not been written since the tables changed: python -m benchmarks --readme")
+    found, printed = results.tables_of(block), results.tables_of(tiny_run[1])
+    assert {family(title, columns) for title, columns, _ in found} == {family(t, columns) for t, columns, _ in printed}
+    for name, columns in {family(title, columns) for title, columns, _ in printed}:
+        titles = [title for title, found_columns, _ in found if family(title, found_columns) == (name, columns)]
+        if "SIZE" in name:
+            assert all(any(size.name in title for title in titles) for size in problems.SIZES), name
+        if "threads: #" in name:
+            assert all(any(f"threads: {n}" in title for title in titles) for n in Settings().threads), name
+    known = {row[0] for _, columns, rows in printed for row in rows if columns[0] == "contestant"}
+    known |= {path.split("/")[-1] for target in targets((1, 2)) for path in target.paths}
+    assert {row[0] for _, columns, rows in found for row in rows if columns[0] == "contestant"} <= known
+
+
+def test_tables_are_found_again(tiny_run):
+    """Else the test above would compare nothing with nothing."""
+    tables = results.tables_of(tiny_run[1])
+    assert len(tables) == tiny_run[1].count("| --- |\n") >= 15
+    titles = {title for title, _, _ in tables}
+    assert "training step, tiny, 6x7, batch 5, threads: 1" in titles and "Peaks, 1 thread" in titles
+    assert sum(title.startswith("Memory of training, tiny") for title in titles) == 2
+
+
+def test_a_whole_run_goes_into_the_readme_and_leaves_the_rest_alone(monkeypatch, tmp_path, capsys):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{results.BEGIN}\nold\n{results.STALE}\n{results.END}\nafter\n")
+    monkeypatch.setattr("benchmarks.__main__.README", readme)
+    monkeypatch.setattr("benchmarks.__main__.run_all", lambda *_: ({}, "**New**"))
+    main(["--readme"])
+    assert readme.read_text() == f"before\n{results.BEGIN}\n\n**New**\n\n{results.END}\nafter\n"
+    for words in (["--readme", "--quick"], ["--readme", "kernels"], ["--readme", "--size", "ETH-80"]):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert "--readme takes a whole run" in capsys.readouterr().err
+
+
+def test_numbers_are_saved_after_every_table(monkeypatch, tmp_path):
+    """A run that is cut off in its second table keeps the first."""
+    file = tmp_path / "numbers.json"
+
+    def cut_off(settings, said):
+        said.race("First", "x/size", {"tigra": Times([0.5])})
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(BENCHMARKS, "kernels", cut_off)
+    with pytest.raises(SystemExit, match="The numbers so far are in"):
+        main(["kernels", "--json", str(file)])
+    assert json.loads(file.read_text())["numbers"]["x/size/tigra"]["best"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--json", "/nonexistent/x.json"], "no file can be written there"),
+        (["--json", "/"], "no file can be written there"),
+        (["--out", "/dev/null/x"], "cannot be made"),
+        (["--threads", "0"], "--threads must be at least 1, got 0"),
+        (["--threads", "2", "--threads", "-1"], "at least 1, got -1"),
+    ],
+)
+def test_mistakes_are_found_before_the_work(monkeypatch, capsys, words, message):
+    monkeypatch.setattr("benchmarks.__main__.run_all", lambda *_: pytest.fail("the work began"))
+    with pytest.raises(SystemExit):
+        main(["step", *words])
+    assert message in capsys.readouterr().err
+
+
+# --- first the same, then fast ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_races(monkeypatch):
+    """Nothing may be timed: what is wrong must be found before."""
+    without_torch(monkeypatch)
+    for module in (bench_kernels, bench_layers, bench_selection, "benchmarks.bench_network"):
+        name = module if isinstance(module, str) else module.__name__
+        monkeypatch.setattr(f"{name}.take_turns", lambda *_: pytest.fail("a wrong peer was timed"))
+
+
+def spoilt(function, factor=1.01):
+    """The function with results off by one part in a hundred; the sets of a selection with one node turned."""
+
+    def wrong(*arguments):
+        result = function(*arguments)
+        if isinstance(result, np.ndarray) and result.dtype == bool:
+            result = result.copy()
+            result.flat[0] ^= True
+            return result
+        return tuple(factor * part for part in result) if isinstance(result, tuple) else factor * result
+
+    return wrong
+
+
+@pytest.mark.parametrize("name", ["powers", "powers_adjoint", "chebyshev_adjoint", "top_nodes"])
+def test_a_wrong_peer_stops_the_kernels(no_races, monkeypatch, name):
+    monkeypatch.setattr(scipy_path, name, spoilt(getattr(scipy_path, name)))
+    first = {"powers": "laplacian_powers", "powers_adjoint": "laplacian_powers_adjoint"}.get(name, name)
+    monkeypatch.setattr(bench_kernels, "KERNELS", {first: bench_kernels.KERNELS[first]})
+    with pytest.raises(AssertionError, match="relative error"):
+        bench_kernels.run(Settings().tiny(), Report("x"))
+
+
+def test_a_wrong_recursion_stops_the_kernels(no_races, monkeypatch):
+    right = scipy_path.chebyshev
+
+    def wrong(shifted, doubled, x, terms):
+        right(shifted, doubled, x, terms)
+        terms[-1] *= 1.01
+
+    monkeypatch.setattr(scipy_path, "chebyshev", wrong)
+    monkeypatch.setattr(bench_kernels, "KERNELS", {"chebyshev": bench_kernels.KERNELS["chebyshev"]})
+    with pytest.raises(AssertionError, match="chebyshev, SciPy CSR: relative error"):
+        bench_kernels.run(Settings().tiny(), Report("x"))
+
+
+@pytest.mark.parametrize("layer", ["ScipySpectralConvLayer", "NumpyPool", "ScipyStatisticsLayer"])
+@pytest.mark.parametrize("what", ["forward", "backward"])
+def test_a_wrong_peer_stops_the_layers(no_races, monkeypatch, layer, what):
+    peer, cases = getattr(bench_layers, layer), bench_layers.cases
+    monkeypatch.setattr(peer, what, spoilt(getattr(peer, what)))
+    monkeypatch.setattr(bench_layers, "cases", lambda *a: (case for case in cases(*a) if isinstance(case[2], peer)))
+    with pytest.raises(AssertionError, match="output" if what == "forward" else "gradient"):
+        bench_layers.run(Settings().tiny(), Report("x"))
+
+
+def test_a_wrong_peer_stops_the_selection(no_races, monkeypatch):
+    monkeypatch.setattr(scipy_path, "top_nodes", spoilt(scipy_path.top_nodes))
+    with pytest.raises(AssertionError):
+        bench_selection.run(Settings().tiny(), Report("x"))
+
+
+def test_wrong_thresholds_stop_the_selection():
+    z = np.arange(12.0).reshape(1, 6, 2)
+    active = z > 5
+    bench_selection._check(active, active, np.array([5.0, 5.0]), z)
+    with pytest.raises(AssertionError):
+        bench_selection._check(active, active, np.array([5.0, 7.0]), z)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("what", ["loss", "scores", "gradient"])
+def test_a_wrong_peer_stops_the_networks(monkeypatch, dtype, what):
+    """By twice what is allowed, in the loss, in the scores, or in a single array of parameters."""
+    loss_error, scores_error, gradient_error, _ = contenders.TOLERANCES[dtype]
+    problem = Problem(TINY, dtype, 3)
+    peer = contenders.ScipyPeer(contenders.Plan.of(problem.network()), 1e-3)
+    contenders.check_peer(peer, problem, dtype)
+    right_gradient, right_scores = peer.loss_and_gradient, peer.scores
+
+    def wrong(rows, labels):
+        loss, gradient = right_gradient(rows, labels)
+        if what == "loss":
+            loss *= 1 + 2 * loss_error
+        if what == "gradient":
+            gradient = gradient.copy()
+            gradient[: problem.network().layers[0].params["alpha"].size] *= 1 + 3 * gradient_error
+        return loss, gradient
+
+    peer.loss_and_gradient = wrong
+    if what == "scores":
+        peer.scores = lambda rows: right_scores(rows) * (1 + 2 * scores_error)
+    with pytest.raises(AssertionError, match=what):
+        contenders.check_peer(peer, problem, dtype)
+
+
+def test_a_wrong_float32_peer_stops_the_race(no_races, monkeypatch):
+    wrong = spoilt(contenders.ScipyPeer.scores)
+    monkeypatch.setattr(contenders.ScipyPeer, "scores", wrong)
+    with pytest.raises(AssertionError, match="NumPy .*, float32, scores"):
+        contenders.checked_peers(Problem(TINY), Settings().tiny(), 1, print)
 
 
 def test_a_wrong_peer_stops_the_benchmark(monkeypatch):
@@ -211,6 +535,85 @@ def test_a_wrong_peer_stops_the_benchmark(monkeypatch):
     monkeypatch.setattr(contenders.ScipyPeer, "loss_and_gradient", wrong)
     with pytest.raises(AssertionError, match="NumPy .* gradient"):
         contenders.check_in_double(TINY, Settings().tiny(), print)
+
+
+def test_a_wrong_adam_stops_the_benchmark(monkeypatch):
+    """Its rate is off by one part in a thousand: the gradients are right, the two steps are not."""
+    without_torch(monkeypatch)
+    right = scipy_path.NumpyAdam.__init__
+    monkeypatch.setattr(
+        scipy_path.NumpyAdam, "__init__", lambda self, parameters, rate: right(self, parameters, 1.001 * rate)
+    )
+    with pytest.raises(AssertionError, match="two steps"):
+        contenders.check_in_double(TINY, Settings().tiny(), print)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tigra_itself_is_compared_on_its_threads(monkeypatch, threads):
+    many = problems.Size(TINY.name, TINY.architecture, TINY.shape, TINY.n_classes, 40)  # two micro-batches
+    problem = Problem(many)
+    tigra = contenders.checked_tigra(problem, threads)
+    tigra.timed_step()
+    with pytest.raises(ValueError, match="first step"):
+        tigra.loss_and_gradient(None, None)
+    tigra.close()
+    right = contenders.TigraPeer.loss_and_gradient
+    monkeypatch.setattr(contenders.TigraPeer, "loss_and_gradient", spoilt(right))
+    with pytest.raises(AssertionError, match="tigra, float32, loss"):
+        contenders.checked_tigra(problem, threads)
+
+
+def test_dense_operators_have_more_room_and_nobody_else():
+    if torch_or_none() is None:
+        pytest.skip("torch is not installed: its peers cannot be looked at")
+    room = {peer.name: getattr(peer, "float32_tolerance", None) for peer in contenders.peer_classes(Settings())}
+    assert {name: value for name, value in room.items() if value} == {"PyTorch, dense operators": 1e-2}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 1])
+def test_threads_are_as_they_were_set(threads):
+    set_threads(threads)
+    counts = {library["num_threads"] for library in threadpool_info()}
+    assert counts == {threads}
+    assert set(re.findall(r" (\d+)(?:,|$)", thread_counts())) == {str(threads)}
+
+
+def test_targets_are_those_that_were_asked_for():
+    """(what, limit) as written down before anything was measured."""
+    asked = {
+        ("training step, MNIST-rot, idiomatic PyTorch", 15),
+        ("training step, MNIST-rot, PyTorch with sparse CSR", 6),
+        ("training step, MNIST-rot, fastest PyTorch found", 6),
+        ("training step, MNIST-rot, dense operators", 100),
+        ("inference, MNIST-rot, idiomatic PyTorch", 15),
+        ("inference, MNIST-rot, PyTorch with sparse CSR", 6),
+        ("inference, MNIST-rot, fastest PyTorch found", 6),
+        *((f"training step, {size}, idiomatic PyTorch", 10) for size in ("MNIST-012", "ETH-80")),
+        *((f"training step, {size}, PyTorch with sparse CSR", 5) for size in ("MNIST-012", "ETH-80")),
+        *((f"training step, {size}, fastest PyTorch found", 5) for size in ("MNIST-012", "ETH-80")),
+        ("statistics forward and backward, MNIST-rot, SciPy CSR", 6),
+        ("selection, MNIST-rot, np.partition", 1.5),
+        ("two threads against one, training step, MNIST-rot", 1.7),
+        *((f"exponent of cost in N, {layer}", 1.05) for layer in ("SpectralConv", "DynamicPool", "Statistics")),
+        ("tigra --help against import click", 2),
+    }
+    found = targets((1, 2))
+    assert {(re.sub(r", \d threads?$", "", target.what), target.limit) for target in found} == asked
+    assert len(found) == 2 * 13 + 7
+    below = {target.what for target in found if target.at_most}
+    assert below == {what for what, _ in asked if "exponent" in what or "help" in what}
+
+
+def test_growth_is_of_layers_that_use_their_arrays_again(monkeypatch):
+    kept = []
+    replica = DynamicPool.replica
+    monkeypatch.setattr(
+        DynamicPool,
+        "replica",
+        lambda self, keeps_results: (kept.append(keeps_results), replica(self, keeps_results))[1],
+    )
+    bench_growth.make_pass("DynamicPool", bench_growth.Site(side=4))()
+    assert kept == [False]
 
 
 def test_peers_in_torch_compute_the_same():
