@@ -5,8 +5,6 @@ import json
 import platform
 import re
 import time
-from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,10 +13,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from benchmarks import (
     bench_growth,
     bench_kernels,
-    bench_layers,
     bench_memory,
     bench_roofline,
-    bench_selection,
     contenders,
     harness,
     problems,
@@ -28,11 +24,9 @@ from benchmarks import (
 from benchmarks.__main__ import BENCHMARKS, main, run_all
 from benchmarks.harness import Contestant, Times, assert_same, exponent, fitted_sizes, ratio, take_turns
 from benchmarks.machine import cpu_model, description, heading, set_threads, thread_counts, torch_or_none
-from benchmarks.peers import scipy_path
 from benchmarks.problems import TINY, Problem, Settings
 from benchmarks.report import Report, duration, markdown
 from benchmarks.targets import Target, targets
-from tigra import grid_kernels, kernels
 from tigra.layers import DynamicPool
 
 
@@ -223,96 +217,6 @@ def test_peaks_are_flops_and_bytes_over_seconds(monkeypatch):
     assert peaks == {"sgemm": 32**3, "L2 copy": 2**20, "memory copy": 2**20}
 
 
-class Counted:
-    """A number that counts what is done with it, as operations of its class."""
-
-    done = Counter()
-
-    def __init__(self, value):
-        self.value = value
-
-    def _binary(name):
-        def operate(self, other):
-            Counted.done[name] += 1
-            return Counted(1.0)
-
-        return operate
-
-    __add__ = __radd__ = __sub__ = __rsub__ = _binary("sum")
-    __mul__ = __rmul__ = _binary("product")
-
-    def __abs__(self):
-        Counted.done["abs"] += 1
-        return self
-
-
-def operations(monkeypatch, call, *heights):
-    """Operations for each place that the rows of a higher grid bring: what is done once for a map cancels out."""
-
-    def sign(x):
-        Counted.done["sign"] += 1
-        return x
-
-    for module in (kernels, grid_kernels):
-        for name, value in list(vars(module).items()):
-            if hasattr(value, "py_func"):
-                monkeypatch.setattr(module, name, value.py_func)
-    monkeypatch.setattr(grid_kernels, "np", SimpleNamespace(sign=sign))
-    monkeypatch.setattr(grid_kernels, "_fill_row", lambda to, value: to.fill(Counted(0.0)))  # zeros count, too
-    counts = []
-    for height in heights:
-        Counted.done = Counter()
-        call(height)
-        counts.append(Counted.done)
-    places = (heights[1] - heights[0]) * WIDTH * N_IMAGES
-    return {name: (counts[1][name] - counts[0][name]) / places for name in counts[1]}
-
-
-WIDTH, N_IMAGES = 3, 2
-
-
-def numbers_that_count(*shape):
-    array = np.empty(shape, object)
-    array[...] = Counted(1.0)
-    return array
-
-
-@pytest.mark.parametrize("max_order", [1, 2, 5])
-def test_flops_of_the_statistics_are_those_that_the_kernels_do(monkeypatch, max_order):
-    n_orders, work = max_order + 1, bench_roofline.statistics_work(max_order)
-
-    def arrays(height):
-        frames = [numbers_that_count(n, height + 2, (WIDTH + 2) * N_IMAGES) for n in (n_orders, 3)]
-        moments = numbers_that_count(1, n_orders, 2, N_IMAGES)
-        z, rows = numbers_that_count(1, height * WIDTH, N_IMAGES), numbers_that_count(2, WIDTH * N_IMAGES)
-        return z, moments, rows, *frames
-
-    def forward(height):
-        z, moments, rows, _, framed = arrays(height)
-        grid_kernels.chebyshev_moments(height, z, 1.0, 1.0, framed, rows, moments)
-
-    def backward(height):
-        z, moments, rows, framed_t, framed = arrays(height)
-        out = z.copy()
-        grid_kernels.chebyshev_moments_adjoint(height, z, 1.0, 1.0, moments, moments, framed_t, framed, rows, out)
-
-    done = operations(monkeypatch, forward, 4, 8)
-    assert done["abs"] == 2 * n_orders  # of which one is useful
-    assert sum(done.values()) - n_orders == work["forward"]["flops"]
-    done = operations(monkeypatch, backward, 4, 8)
-    again = 11 * max_order + 11  # the t_k, and the step of the last order
-    assert sum(done.values()) - again == work["both"]["flops"] - work["forward"]["flops"]
-
-
-def test_flops_of_a_laplacian_step_are_those_that_the_kernel_does(monkeypatch):
-    def step(height):
-        x, out = (numbers_that_count(1, height * WIDTH, N_IMAGES) for _ in range(2))
-        kernels.stencil_step(height, x, x, 1.0, 1.0, 1.0, 1.0, out)
-
-    assert sum(operations(monkeypatch, step, 4, 8).values()) == 13
-    assert bench_roofline.laplacian_work(1)["flops"] == 13 - 2  # nothing times y is added
-
-
 def without_torch(monkeypatch):
     monkeypatch.setattr(contenders, "torch_or_none", lambda: None)
     monkeypatch.setattr("benchmarks.bench_network.torch_or_none", lambda: None)
@@ -419,157 +323,6 @@ def test_mistakes_are_found_before_the_work(monkeypatch, capsys, words, message)
     assert message in capsys.readouterr().err
 
 
-# --- first the same, then fast ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_races(monkeypatch):
-    """Nothing may be timed: what is wrong must be found before."""
-    without_torch(monkeypatch)
-    for module in (bench_kernels, bench_layers, bench_selection, "benchmarks.bench_network"):
-        name = module if isinstance(module, str) else module.__name__
-        monkeypatch.setattr(f"{name}.take_turns", lambda *_: pytest.fail("a wrong peer was timed"))
-
-
-def spoilt(function, factor=1.01):
-    """The function with results off by one part in a hundred; the sets of a selection with one node turned."""
-
-    def wrong(*arguments):
-        result = function(*arguments)
-        if isinstance(result, np.ndarray) and result.dtype == bool:
-            result = result.copy()
-            result.flat[0] ^= True
-            return result
-        return tuple(factor * part for part in result) if isinstance(result, tuple) else factor * result
-
-    return wrong
-
-
-@pytest.mark.parametrize("name", ["powers", "powers_adjoint", "chebyshev_adjoint", "top_nodes"])
-def test_a_wrong_peer_stops_the_kernels(no_races, monkeypatch, name):
-    monkeypatch.setattr(scipy_path, name, spoilt(getattr(scipy_path, name)))
-    first = {"powers": "laplacian_powers", "powers_adjoint": "laplacian_powers_adjoint"}.get(name, name)
-    monkeypatch.setattr(bench_kernels, "KERNELS", {first: bench_kernels.KERNELS[first]})
-    with pytest.raises(AssertionError, match="relative error"):
-        bench_kernels.run(Settings().tiny(), Report("x"))
-
-
-def test_a_wrong_recursion_stops_the_kernels(no_races, monkeypatch):
-    right = scipy_path.chebyshev
-
-    def wrong(shifted, doubled, x, terms):
-        right(shifted, doubled, x, terms)
-        terms[-1] *= 1.01
-
-    monkeypatch.setattr(scipy_path, "chebyshev", wrong)
-    monkeypatch.setattr(bench_kernels, "KERNELS", {"chebyshev": bench_kernels.KERNELS["chebyshev"]})
-    with pytest.raises(AssertionError, match="chebyshev, SciPy CSR: relative error"):
-        bench_kernels.run(Settings().tiny(), Report("x"))
-
-
-@pytest.mark.parametrize("layer", ["ScipySpectralConvLayer", "NumpyPool", "ScipyStatisticsLayer"])
-@pytest.mark.parametrize("what", ["forward", "backward"])
-def test_a_wrong_peer_stops_the_layers(no_races, monkeypatch, layer, what):
-    peer, cases = getattr(bench_layers, layer), bench_layers.cases
-    monkeypatch.setattr(peer, what, spoilt(getattr(peer, what)))
-    monkeypatch.setattr(bench_layers, "cases", lambda *a: (case for case in cases(*a) if isinstance(case[2], peer)))
-    with pytest.raises(AssertionError, match="output" if what == "forward" else "gradient"):
-        bench_layers.run(Settings().tiny(), Report("x"))
-
-
-def test_a_wrong_peer_stops_the_selection(no_races, monkeypatch):
-    monkeypatch.setattr(scipy_path, "top_nodes", spoilt(scipy_path.top_nodes))
-    with pytest.raises(AssertionError):
-        bench_selection.run(Settings().tiny(), Report("x"))
-
-
-def test_wrong_thresholds_stop_the_selection():
-    z = np.arange(12.0).reshape(1, 6, 2)
-    active = z > 5
-    bench_selection._check(active, active, np.array([5.0, 5.0]), z)
-    with pytest.raises(AssertionError):
-        bench_selection._check(active, active, np.array([5.0, 7.0]), z)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("what", ["loss", "scores", "gradient"])
-def test_a_wrong_peer_stops_the_networks(monkeypatch, dtype, what):
-    """By twice what is allowed, in the loss, in the scores, or in a single array of parameters."""
-    loss_error, scores_error, gradient_error, _ = contenders.TOLERANCES[dtype]
-    problem = Problem(TINY, dtype, 3)
-    peer = contenders.ScipyPeer(contenders.Plan.of(problem.network()), 1e-3)
-    contenders.check_peer(peer, problem, dtype)
-    right_gradient, right_scores = peer.loss_and_gradient, peer.scores
-
-    def wrong(rows, labels):
-        loss, gradient = right_gradient(rows, labels)
-        if what == "loss":
-            loss *= 1 + 2 * loss_error
-        if what == "gradient":
-            gradient = gradient.copy()
-            gradient[: problem.network().layers[0].params["alpha"].size] *= 1 + 3 * gradient_error
-        return loss, gradient
-
-    peer.loss_and_gradient = wrong
-    if what == "scores":
-        peer.scores = lambda rows: right_scores(rows) * (1 + 2 * scores_error)
-    with pytest.raises(AssertionError, match=what):
-        contenders.check_peer(peer, problem, dtype)
-
-
-def test_a_wrong_float32_peer_stops_the_race(no_races, monkeypatch):
-    wrong = spoilt(contenders.ScipyPeer.scores)
-    monkeypatch.setattr(contenders.ScipyPeer, "scores", wrong)
-    with pytest.raises(AssertionError, match="NumPy .*, float32, scores"):
-        contenders.checked_peers(Problem(TINY), Settings().tiny(), 1, print)
-
-
-def test_a_wrong_peer_stops_the_benchmark(monkeypatch):
-    without_torch(monkeypatch)
-    right = contenders.ScipyPeer.loss_and_gradient
-
-    def wrong(self, images, labels):
-        loss, gradient = right(self, images, labels)
-        return loss, 1.0001 * gradient
-
-    monkeypatch.setattr(contenders.ScipyPeer, "loss_and_gradient", wrong)
-    with pytest.raises(AssertionError, match="NumPy .* gradient"):
-        contenders.check_in_double(TINY, Settings().tiny(), print)
-
-
-def test_a_wrong_adam_stops_the_benchmark(monkeypatch):
-    """Its rate is off by one part in a thousand: the gradients are right, the two steps are not."""
-    without_torch(monkeypatch)
-    right = scipy_path.NumpyAdam.__init__
-    monkeypatch.setattr(
-        scipy_path.NumpyAdam, "__init__", lambda self, parameters, rate: right(self, parameters, 1.001 * rate)
-    )
-    with pytest.raises(AssertionError, match="two steps"):
-        contenders.check_in_double(TINY, Settings().tiny(), print)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_tigra_itself_is_compared_on_its_threads(monkeypatch, threads):
-    many = problems.Size(TINY.name, TINY.architecture, TINY.shape, TINY.n_classes, 40)  # two micro-batches
-    problem = Problem(many)
-    tigra = contenders.checked_tigra(problem, threads)
-    tigra.timed_step()
-    with pytest.raises(ValueError, match="first step"):
-        tigra.loss_and_gradient(None, None)
-    tigra.close()
-    right = contenders.TigraPeer.loss_and_gradient
-    monkeypatch.setattr(contenders.TigraPeer, "loss_and_gradient", spoilt(right))
-    with pytest.raises(AssertionError, match="tigra, float32, loss"):
-        contenders.checked_tigra(problem, threads)
-
-
-def test_dense_operators_have_more_room_and_nobody_else():
-    if torch_or_none() is None:
-        pytest.skip("torch is not installed: its peers cannot be looked at")
-    room = {peer.name: getattr(peer, "float32_tolerance", None) for peer in contenders.peer_classes(Settings())}
-    assert {name: value for name, value in room.items() if value} == {"PyTorch, dense operators": 1e-2}
-
-
 @pytest.mark.parametrize("threads", [1, 2, 1])
 def test_threads_are_as_they_were_set(threads):
     set_threads(threads)
@@ -614,14 +367,6 @@ def test_growth_is_of_layers_that_use_their_arrays_again(monkeypatch):
     )
     bench_growth.make_pass("DynamicPool", bench_growth.Site(side=4))()
     assert kept == [False]
-
-
-def test_peers_in_torch_compute_the_same():
-    if torch_or_none() is None:
-        pytest.skip("torch is not installed: its peers cannot be compared")
-    said = []
-    contenders.check_in_double(TINY, Settings().tiny(), said.append)
-    assert "PyTorch, gradients by hand" in said[0] and "dense operators" in said[0]
 
 
 def test_unknown_names_are_refused(capsys):
