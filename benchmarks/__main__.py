@@ -1,4 +1,4 @@
-"""How fast tigra is: python -m benchmarks [NAME ...] [--quick] [--threads N] [--json FILE] [--out FOLDER]
+"""How fast tigra is: python -m benchmarks [NAME ...] [--quick] [--threads N] [--json FILE] [--out FOLDER] [--readme]
 
 Names are kernels, layers, selection, step, inference, growth, roofline, startup, memory and baselines; all by
 default. What
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from benchmarks import (
 from benchmarks.machine import description, heading
 from benchmarks.problems import SIZES, Settings
 from benchmarks.report import Report
+from benchmarks.results import README, with_block
 from benchmarks.targets import print_targets
 
 BENCHMARKS = {
@@ -52,23 +55,38 @@ def main(words: list[str] | None = None) -> None:
     if options.size:
         settings = replace(settings, sizes=tuple(size for size in SIZES if size.name in options.size))
     settings = replace(settings, compiled=not options.no_compile)
-    run_all(options.names or list(BENCHMARKS), settings, options.json)
+    try:
+        _, text = run_all(options.names or list(BENCHMARKS), settings, options.json)
+    except KeyboardInterrupt:
+        sys.exit(f"\nStopped. The numbers so far are in {options.json}." if options.json else "\nStopped.")
+    if options.readme:
+        README.write_text(with_block(README.read_text(encoding="utf-8"), text), encoding="utf-8")
+        print(f"\nWritten into {README.name}.")
 
 
-def run_all(names: list[str], settings: Settings, file: Path | None = None) -> dict:
-    """Run benchmarks by name; returns all numbers. The file is written after each, so that none is lost."""
-    about, numbers = description(), {}
+def run_all(names: list[str], settings: Settings, file: Path | None = None) -> tuple[dict, str]:
+    """Run benchmarks by name; returns all numbers, and the results as Markdown.
+
+    The file is written after each table, so that no number is lost.
+    """
+    about = description()
+    numbers, text = {}, [heading(about)]
     print(heading(about), flush=True)
+
+    def save():
+        if file:
+            part = file.with_name(file.name + ".part")
+            part.write_text(json.dumps({"machine": about, "numbers": numbers}, indent=1) + "\n", encoding="utf-8")
+            part.replace(file)
+
     settings = replace(settings, networks=tuple(name for name in settings.networks if name in names))
     for run in dict.fromkeys(BENCHMARKS[name] for name in names):  # step and inference are one, with the same peers
-        report = Report(", ".join(name for name in names if BENCHMARKS[name] is run))
-        report.say(f"\n## {report.name}\n")
+        report = Report(", ".join(name for name in names if BENCHMARKS[name] is run), numbers, text, save)
+        report.write(f"#### {report.name}")
         run(settings, report)
-        numbers |= report.numbers
-        if file:
-            file.write_text(json.dumps({"machine": about, "numbers": numbers}, indent=1) + "\n")
-    print_targets(Report("targets"), numbers, settings.threads)
-    return numbers
+        save()
+    print_targets(Report("targets", numbers, text), numbers, settings.threads)
+    return numbers, "\n\n".join(text)
 
 
 def _options(words) -> argparse.Namespace:
@@ -83,11 +101,32 @@ def _options(words) -> argparse.Namespace:
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes to start")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="draw the growth there")
+    parser.add_argument(
+        "--readme", action="store_true", help="put the results of a whole run into benchmarks/README.md"
+    )
     options = parser.parse_args(words)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
+    if options.threads and min(options.threads) < 1:
+        parser.error(f"--threads must be at least 1, got {min(options.threads)}")
+    if options.readme and (options.names or options.quick or options.size or options.threads):
+        parser.error("--readme takes a whole run: leave out NAME, --quick, --size and --threads")
+    _check_places(options, parser)
     return options
+
+
+def _check_places(options, parser) -> None:
+    """Complain about what cannot be written before the work, not after it."""
+    if options.json:
+        folder = options.json.absolute().parent
+        if options.json.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            parser.error(f"--json {options.json}: no file can be written there; name one in a folder that exists")
+    if options.out:
+        try:
+            options.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--out {options.out}: this folder cannot be made ({error.strerror})")
 
 
 if __name__ == "__main__":

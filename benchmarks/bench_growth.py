@@ -1,7 +1,8 @@
 """How the cost of a layer's forward and backward grows with nodes, batch, maps, degree and Chebyshev order.
 
-One size at a time is changed, the others stay; one thread. The exponent is the slope over the upper half of
-the logarithmic range, where overheads no longer count: 1 means linear.
+One size at a time is changed, the others stay; one thread; layers use their arrays again, as in training. Exponents
+are slopes of log(seconds) over log(size), 1 means linear: one over the whole range, and one over the upper half of the
+logarithmic range, where overheads no longer count. The second is the stricter one, and decides.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.growth_figure import draw
-from benchmarks.harness import Contestant, exponent, take_turns
+from benchmarks.harness import Contestant, exponent, fitted_sizes, take_turns
 from benchmarks.machine import set_threads
 from benchmarks.problems import Settings
 from benchmarks.report import Report, duration
@@ -30,6 +31,7 @@ class Site:
     max_order: int = 12
 
 
+COLUMNS = ("what grows", "layer", "from", "to", "exponent, whole range", "exponent, upper half", "upper half")
 LAYERS = ("SpectralConv", "DynamicPool", "Statistics")
 GROWTH = {  # what grows: (field of Site, layers that depend on it, values)
     "nodes N": ("side", LAYERS, None),
@@ -54,6 +56,7 @@ def make_pass(name: str, site: Site):
         layer = DynamicPool(site.side**2 // 2)
     else:
         layer = Statistics(graph, site.max_order)
+    layer = layer.replica(keeps_results=False)  # as in training
     out = layer.forward(signal)
     grad = rng.standard_normal(out.values.shape if isinstance(out, GraphSignal) else out.shape, np.float32)
 
@@ -83,20 +86,20 @@ def run(settings: Settings, report: Report) -> None:
             times = _sweep(settings, name, site, field, values)
             sizes = [value**2 if field == "side" else value for value in values]
             seconds = [taken.best for taken in times]
-            slope = exponent(sizes, seconds)
+            whole, slope = exponent(sizes, seconds, share=1), exponent(sizes, seconds)
             curves[label, name] = sizes, seconds, slope
-            path = f"growth/{label}/{name}"
-            report.numbers[path] = {
+            report.numbers[f"growth/{label}/{name}"] = {
                 "sizes": sizes,
                 "best": seconds,
                 "median": [t.median for t in times],
                 "exponent": slope,
+                "exponent_of_whole_range": whole,
+                "fitted_from": fitted_sizes(sizes)[0],
             }
-            ends = [
-                f"{size}: {duration(second)}" for size, second in ((sizes[0], seconds[0]), (sizes[-1], seconds[-1]))
-            ]
-            rows.append((label, name, *ends, f"{slope:.3f}"))
-    report.table("Growth, forward and backward, 1 thread", ("what grows", "layer", "from", "to", "exponent"), rows)
+            ends = (f"{size}: {duration(second)}" for size, second in zip(sizes, seconds, strict=True))
+            first, *_, last = ends
+            rows.append((label, name, first, last, f"{whole:.3f}", f"{slope:.3f}", f">= {fitted_sizes(sizes)[0]}"))
+    report.table("Growth, forward and backward, 1 thread", COLUMNS, rows)
     draw(curves, settings.out, report.say)
 
 

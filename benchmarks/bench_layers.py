@@ -1,8 +1,8 @@
 """Layers, forward and backward of a whole batch, against SciPy CSR in the same layout; one thread.
 
 tigra's parallelism is over micro-batches and belongs to the network, so a layer runs on one thread. It
-takes the batch in micro-batches, as in training; the peer takes it both so and as a whole, and the
-ratio that counts is that against the faster of the two.
+takes the batch in micro-batches and uses its arrays again, as in training; the peer takes the batch both
+so and as a whole, and the ratio that counts is that against the faster of the two.
 """
 
 from __future__ import annotations
@@ -23,18 +23,24 @@ TOLERANCE = 1e-3  # float32, relative error of the norm; forward and backward to
 
 
 class Pass:
-    """A layer's forward and backward over parts of a batch; called, it returns [(output, dE/dinput), ...]."""
+    """A layer's forward and backward over parts of a batch."""
 
     def __init__(self, forward, backward, inputs, grads):
         self.forward, self.backward = forward, backward
         self.inputs, self.grads = inputs, grads
 
     def __call__(self):
-        return [(self.forward(*x), self.backward(grad)) for x, grad in zip(self.inputs, self.grads, strict=True)]
+        for x, grad in zip(self.inputs, self.grads, strict=True):
+            self.forward(*x)
+            self.backward(grad)
 
     def joined(self) -> tuple[np.ndarray, np.ndarray]:
-        """Output and gradient of the whole batch."""
-        outputs, grads = zip(*self(), strict=True)
+        """Output and gradient of the whole batch; copies, because the next part may overwrite them."""
+        pairs = [
+            (self.forward(*x).copy(), self.backward(grad).copy())
+            for x, grad in zip(self.inputs, self.grads, strict=True)
+        ]
+        outputs, grads = zip(*pairs, strict=True)
         return np.concatenate(outputs, axis=-1), np.concatenate(grads, axis=-1)
 
 
@@ -45,7 +51,7 @@ def cut(array, parts):
 
 def passes(layer, peer, z, sets, grad) -> dict[str, Pass]:
     """tigra's layer on micro-batches, the peer on micro-batches and on all images at once."""
-    n_batch = z.shape[-1]
+    n_batch, layer = z.shape[-1], layer.replica(keeps_results=False)
 
     def over(parts, forward, backward):
         return Pass(forward, backward, list(zip(cut(z, parts), cut(sets, parts), strict=True)), cut(grad, parts))

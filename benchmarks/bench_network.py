@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.contenders import NO_TORCH, RATE, check_in_double, checked_peers
+from benchmarks.contenders import NO_TORCH, check_in_double, checked_peers, checked_tigra
 from benchmarks.harness import Contestant, Times, take_turns
 from benchmarks.machine import set_threads, thread_counts, torch_or_none
-from benchmarks.peers.tigra_peer import TigraPeer
 from benchmarks.problems import Problem, Settings
 from benchmarks.report import Report, duration
 
@@ -34,12 +33,12 @@ def _race(problem: Problem, settings: Settings, threads: int, report: Report) ->
     """Steps and inference on one number of threads: times by name of the contestant."""
     size, raced = problem.size, {}
     peers = checked_peers(problem, settings, threads, report.say)
-    tigra = TigraPeer(problem.network(), problem.images, problem.labels, threads, RATE)
+    tigra = checked_tigra(problem, threads)
     set_threads(threads)
-    report.say(f"\nthreads: tigra {threads} (each with 1 of BLAS), peers: {thread_counts()}")
+    report.write(f"Threads: tigra {threads} (each with 1 of BLAS), peers: {thread_counts()}")
     for what in settings.networks:
         contestants = _contestants(what, tigra, peers, problem, settings, threads)
-        raced[what] = take_turns(contestants, settings.rounds, settings.shortest_turn, settings.rest)
+        raced[what] = take_turns(contestants, settings.rounds, settings.shortest_turn, settings.rest, settings.longest)
         report.race(
             f"{TITLES[what]}, {size.name}, {size.shape[0]}x{size.shape[1]}, batch {size.batch}, threads: {threads}",
             f"{what}/{size.name}/{threads}",
@@ -71,6 +70,6 @@ def _threads_against_one(report: Report, path: str, title: str, ours: dict[int, 
         if threads > 1 and 1 in ours:
             gain = ours[1].median / times.median
             report.numbers[f"{path}/{threads} threads against 1"] = {"ratio": gain}
-            report.say(
-                f"\ntigra, {title}: {duration(ours[1].median)} on 1 thread, {gain:.2f} times faster on {threads}."
+            report.write(
+                f"tigra, {title}: {duration(ours[1].median)} on 1 thread, {gain:.2f} times faster on {threads}."
             )

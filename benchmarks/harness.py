@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 LONG = 1.0  # seconds; calls that take longer are their own warm-up
+FEWEST_ROUNDS = 3  # however long they take, unless fewer are asked for
 
 
 @dataclass
@@ -49,7 +50,12 @@ class Times:
 
 
 def take_turns(
-    contestants, rounds: int, shortest_turn: float = 0.05, rest: float = 0.0, clock=time.perf_counter
+    contestants,
+    rounds: int,
+    shortest_turn: float = 0.05,
+    rest: float = 0.0,
+    longest: float = float("inf"),
+    clock=time.perf_counter,
 ) -> dict[str, Times]:
     """Times of each contestant by name.
 
@@ -57,7 +63,8 @@ def take_turns(
     turn of at least `shortest_turn` seconds. Then they take turns, `rounds` times. A turn begins with `rest`
     seconds of sleep and a call that is not timed: threads of BLAS and OpenMP go on waiting in a loop for a
     while after their work, and would take the cores from whoever comes next. So each runs in its own steady
-    state, with its own data in the cache. (What takes seconds does without that call.)
+    state, with its own data in the cache. (What takes seconds does without that call.) Who needs more than `longest`
+    seconds for all rounds has fewer of them.
     """
     once = {}
     for contestant in contestants:
@@ -66,15 +73,24 @@ def take_turns(
         once[contestant.name] = _timed(contestant, 1, clock)
     n_calls = {name: max(1, min(1000, round(shortest_turn / max(seconds, 1e-7)))) for name, seconds in once.items()}
     times = {contestant.name: Times() for contestant in contestants}
+    n_rounds = {
+        c.name: min(c.most_rounds, _affordable(once[c.name], shortest_turn, rest, longest)) for c in contestants
+    }
     for number in range(rounds):
         for contestant in contestants:
-            if number < contestant.most_rounds:
+            if number < n_rounds[contestant.name]:
                 contestant.before()
                 time.sleep(rest)
                 if once[contestant.name] < LONG:
                     _timed(contestant, 1, clock)
                 times[contestant.name].seconds.append(_timed(contestant, n_calls[contestant.name], clock))
     return times
+
+
+def _affordable(seconds: float, shortest_turn: float, rest: float, longest: float) -> float:
+    """How many rounds of a call fit into `longest` seconds; a few in any case."""
+    warm_up = seconds if seconds < LONG else 0
+    return max(FEWEST_ROUNDS, longest // (rest + warm_up + max(seconds, shortest_turn)))
 
 
 def _timed(contestant: Contestant, n_calls: int, clock) -> float:
@@ -92,15 +108,26 @@ def ratio(peer: Times, ours: Times) -> float:
     return peer.median / ours.median
 
 
+def fitted_sizes(sizes, share: float = 0.5) -> list:
+    """The sizes in the upper `share` of their logarithmic range.
+
+    >>> fitted_sizes([1, 10, 100, 1000])
+    [100, 1000]
+    """
+    logs = np.log(np.asarray(sizes, float))
+    lowest = logs.max() - share * (logs.max() - logs.min()) - 1e-9
+    return [size for size, log in zip(sizes, logs, strict=True) if log >= lowest]
+
+
 def exponent(sizes, seconds, share: float = 0.5) -> float:
     """Slope of log(seconds) over log(size), by least squares over the upper `share` of the logarithmic range.
 
     >>> round(exponent([1, 10, 100, 1000], [5, 7, 80, 800]), 3)
     1.0
     """
-    logs = np.log(np.asarray(sizes, float))
-    upper = logs >= logs.max() - share * (logs.max() - logs.min()) - 1e-9
-    return float(np.polyfit(logs[upper], np.log(np.asarray(seconds, float)[upper]), 1)[0])
+    upper = np.isin(sizes, fitted_sizes(sizes, share))
+    logs, log_seconds = np.log(np.asarray(sizes, float)), np.log(np.asarray(seconds, float))
+    return float(np.polyfit(logs[upper], log_seconds[upper], 1)[0])
 
 
 def relative_error(got, wanted) -> float:

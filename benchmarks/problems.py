@@ -48,6 +48,7 @@ class Settings:
 
     rounds : turns of each contestant; slow_rounds : of those that take seconds
     shortest_turn, rest : seconds of a turn, and of sleep ahead of it where threads of several libraries meet
+    longest : seconds for all rounds of a whole network; slow ones have fewer rounds
     check_batch : images on which all peers are compared in float64 before anything is timed
     networks : what is timed of whole networks
     compiled : also race torch.compile, which first compiles for a minute or so for each size
@@ -55,10 +56,11 @@ class Settings:
 
     sizes: tuple[Size, ...] = SIZES
     threads: tuple[int, ...] = (1, 2)
-    rounds: int = 15
+    rounds: int = 11
     slow_rounds: int = 3
     shortest_turn: float = 0.2
     rest: float = 0.1
+    longest: float = 7.0
     check_batch: int = 5
     networks: tuple[str, ...] = ("step", "inference")
     compiled: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.harness import Times, ratio
@@ -14,20 +14,28 @@ class Report:
     """What one benchmark has to say; tables appear as soon as they are complete.
 
     numbers : path such as "step/MNIST-rot/1/tigra" -> best, median, ...; for the JSON file and the targets
+    text : what was written so far, for README.md
+    on_table : called after every table, to save the numbers
     """
 
     name: str
     numbers: dict = field(default_factory=dict)
-    out: object = None
+    text: list[str] = field(default_factory=list)
+    on_table: Callable[[], None] = lambda: None
 
     def say(self, text: str = "") -> None:
-        """Print a line."""
-        print(text, file=self.out or sys.stdout, flush=True)
+        """Print a line that is of interest only now."""
+        print(text, file=sys.stdout, flush=True)
+
+    def write(self, text: str) -> None:
+        """Print a paragraph that belongs to the results."""
+        self.say(f"\n{text}")
+        self.text.append(text)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence]) -> None:
         """Print a table with its title."""
-        self.say(f"\n**{title}**\n")
-        self.say(markdown(columns, rows))
+        self.write(f"**{title}**\n\n{markdown(columns, rows)}")
+        self.on_table()
 
     def race(self, title: str, path: str, times: dict[str, Times], ours: str = "tigra") -> None:
         """Best and median of all contestants, and how many times longer than ours they take."""

@@ -40,7 +40,15 @@ class TigraPeer:
         next(self._epochs)
         return self.seconds
 
-    def scores(self) -> np.ndarray:
+    def loss_and_gradient(self, rows, labels) -> tuple[float, np.ndarray]:
+        """Of the first step, before which the network is as it started: Adam's mean is then (1 - beta1) times it."""
+        if self.training.history:
+            raise ValueError("Only the first step shows its gradient.")
+        self.timed_step()
+        adam = self.training.optimizer
+        return self.training.history[-1].loss, adam.mean / (1 - adam.beta1)
+
+    def scores(self, rows=None) -> np.ndarray:
         """(B, n_classes) of the images."""
         return self.network.scores(self.images, self.threads)
 

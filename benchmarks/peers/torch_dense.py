@@ -10,12 +10,13 @@ from benchmarks.peers.torch_base import TorchPeer
 class DenseOperatorPeer(TorchPeer):
     """Each step builds F_i = sum_m alpha_im L^m as dense matrices; signals are (N, K, B).
 
-    The authors' port mixes the maps first, with one active set for all; per-map sets, the function that
-    all peers compute here, leave the mixing after the product.
+    The authors' port mixes the maps first, with one active set for all: its product has one K_in-th of the columns.
+    Per-map sets, the function that all peers compute here, leave the mixing after the product.
     """
 
     name = "PyTorch, dense operators"
     takes_seconds = True
+    float32_tolerance = 1e-2  # of the gradient: sums over all N nodes, 5e-3 were seen
 
     def __init__(self, plan, rate):
         super().__init__(plan, rate)

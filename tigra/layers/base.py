@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 
 from tigra.errors import ShapeError, TigraError
@@ -84,8 +82,8 @@ class Layer:
 
         Its gradients are those of the layer itself: it must not go backward beside it.
         """
-        twin = copy.copy(self)
-        twin._space = space
+        twin = object.__new__(type(self))  # as copy.copy, in a tenth of the time: predictions do this all along
+        vars(twin).update(vars(self), _cache=None, _space=space)
         return twin
 
     def _check_signal(self, signal, n_maps: int | None, n_nodes: int | None) -> GraphSignal:
