@@ -164,7 +164,7 @@ def test_dense_operators_have_more_room_and_nobody_else():
     if torch_or_none() is None:
         pytest.skip("torch is not installed: its peers cannot be looked at")
     room = {peer.name: getattr(peer, "float32_tolerance", None) for peer in contenders.peer_classes(Settings())}
-    assert {name: value for name, value in room.items() if value} == {"PyTorch, dense operators": 1e-2}
+    assert {name: value for name, value in room.items() if value} == {"PyTorch, dense operators": 2e-2}
 
 
 def test_peers_in_torch_compute_the_same():

@@ -103,7 +103,8 @@ class ByHandPeer(TorchPeer):
     def buffer(self, name, *shape):
         """An array of zeros the first time, and the same array ever after: its frame stays 0."""
         if (name, shape) not in self.buffers:
-            self.buffers[name, shape] = torch.zeros(shape, dtype=self.dtype)
+            with torch.inference_mode(False):  # inference may come first; a tensor made in it could not be trained with
+                self.buffers[name, shape] = torch.zeros(shape, dtype=self.dtype)
         return self.buffers[name, shape]
 
     def parts(self, n_maps):
