@@ -226,10 +226,14 @@ def test_ctrl_c_from_outside_ends_a_process_cleanly(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", script, "train", "mnist-012", "--epochs", "2000", "--out", tmp_path / "long.npz"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job would ignore it
     )  # fmt: skip
-    time.sleep(6)  # past the imports; should it still load, it stops before the first step
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    try:
+        time.sleep(6)  # past the imports; should it still load, it stops before the first step
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130 and "Traceback" not in err and out == ""
     assert "Go on with: tigra train --resume" in err
     assert os.listdir(tmp_path) == ["long.npz"] and load_model(tmp_path / "long.npz").resume is not None
