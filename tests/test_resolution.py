@@ -149,6 +149,41 @@ def test_command_measures_a_folder_and_says_what_it_leaves_out(tmp_path, images)
     assert "1 files are no pictures" in result.stderr and "1 pictures have less than 240" in result.stderr
 
 
+def damage(path, how):
+    """A JPEG or PNG that breaks off in the middle, or a TIFF whose grey levels go beyond 1."""
+    image = np.random.default_rng(0).random((SIDE, SIDE)).astype(np.float32)
+    if how == "bright.tiff":
+        Image.fromarray(1000 * image).save(path / how)
+        return
+    Image.fromarray((255 * image).astype(np.uint8)).save(path / how)
+    content = (path / how).read_bytes()
+    (path / how).write_bytes(content[: len(content) // 2])
+
+
+DAMAGED = ["a-cut.jpg", "bright.tiff", "z-cut.png"]  # before and after the sound one
+
+
+def test_damaged_pictures_are_named_and_left_out_and_the_others_measured(tmp_path, images):
+    Image.fromarray((255 * images[0]).astype(np.uint8)).save(tmp_path / "good.png")
+    for name in DAMAGED:
+        damage(tmp_path, name)
+    result = tigra("--images", tmp_path, "--json")
+    content = json.loads(result.stdout)
+    assert content["images"] == 1 and len(content["notes"]) == 3
+    for name in DAMAGED:
+        assert any(name in note for note in content["notes"]) and f"{name}" in result.stderr
+    assert "no pictures" not in result.stderr
+
+
+def test_only_damaged_pictures_are_an_error_that_leaves_no_folder(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    for name in DAMAGED:
+        damage(tmp_path / "pictures", name)
+    result = tigra("--images", tmp_path / "pictures", "--out", tmp_path / "out", expect=1)
+    assert all(name in result.stderr for name in DAMAGED) and "Traceback" not in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_command_refuses_folders_without_pictures_and_missing_matplotlib(tmp_path, quick, monkeypatch):
     assert "no picture of at least 240x240" in tigra("--images", tmp_path, expect=1).stderr
     assert "does not exist" in tigra("--images", tmp_path / "nowhere", expect=2).stderr
