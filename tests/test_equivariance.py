@@ -69,6 +69,50 @@ def test_rotation_bound_needs_its_factor_k():
     assert bound / degree < gap < bound
 
 
+def along_and_across(order):
+    """The largest cos^(order-1) sin: a wave's share in the derivative order - 1 times along and once across."""
+    angle = np.linspace(0, np.pi / 2, 200001)
+    return float((np.cos(angle) ** (order - 1) * np.sin(angle)).max())
+
+
+@pytest.mark.parametrize(
+    "graph, frequency, order, moment",  # moment: sum_o w_o abs(o)^order
+    [
+        ({"neighbours": 4}, 0.5, 4, 1.0),
+        ({"neighbours": 4}, 6.0, 2, 1.0),
+        ({}, 0.5, 4, 2.5),  # four straight ones of length 1, four diagonal ones of sqrt(2), w_o = 1/8: (4 + 4 * 4) / 8
+        ({}, 6.0, 2, 1.5),
+        ({"diagonal_weight": 0.25}, 0.5, 6, 2.4),  # w_o = 1/5 and 1/20: 4 / 5 + 4 * 8 / 20
+        ({"diagonal_weight": 0.25}, 6.0, 2, 1.2),
+        ({"diagonal_weight": 0.5}, 0.5, 4, 2.0),  # no sixth order here: w_o = 1/6 and 1/12
+    ],
+)
+def test_rotation_bound_of_one_wave_by_hand(graph, frequency, order, moment):
+    wave = SmoothImage.of_waves([1.0], [[frequency, 0.0]], [0.0])
+    expected = 0.1 * along_and_across(order) * frequency**order / math.factorial(order - 1) * moment
+    assert rotation_bound(wave, 0.1, [5.0, 1.0], **graph) == pytest.approx(expected, rel=1e-8)
+    steps = 1 * 1 + 2 * 2 * 0.5 + 3 * 4 * 2  # k 2^(k-1) abs(alpha_k)
+    assert rotation_bound(wave, 0.1, [5.0, 1.0, -0.5, 2.0], **graph) == pytest.approx(steps * expected, rel=1e-8)
+
+
+def test_rotation_bound_of_one_wave_in_digits():
+    wave = SmoothImage.of_waves([1.0], [[0.5, 0.0]], [0.0])
+    expected = 0.1 * math.sqrt(27) / 16 * 0.5**4 / 6 * 2.5
+    assert rotation_bound(wave, 0.1, [0.0, 1.0]) == pytest.approx(expected) == pytest.approx(8.4573e-4, rel=1e-5)
+
+
+def test_shift_bound_of_one_wave_by_hand():
+    wave = SmoothImage.of_waves([1.0], [[0.5, 0.0]], [0.0])
+    xi = 0.3 * 0.5  # the first derivative
+    for graph, second in [({"neighbours": 4}, 2 / 4 * 0.25), ({}, 6 / 8 * 0.25)]:  # neighbours above and below only
+        assert shift_bound(wave, (2.3, 0.1), [3.0], **graph) == pytest.approx(3 * xi)
+        assert shift_bound(wave, (2.3, 0.1), [0.0, 1.0], **graph) == pytest.approx(0.5 * xi * second)
+        both = 0.5 * 1 + 1 * 1 + 2 * 2  # 2^(k-2) abs(alpha_k)
+        assert shift_bound(wave, (2.3, 0.1), [3.0, 1.0, -1.0, 2.0], **graph) == pytest.approx(
+            3 * xi + both * xi * second
+        )
+
+
 def test_random_search_finds_no_shift_above_its_bound():
     rng, closest, n_gaps = np.random.default_rng(1), 0.0, 0
     for _ in range(N_TRIALS):

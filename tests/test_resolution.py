@@ -99,6 +99,33 @@ def test_random_images_are_band_limited_and_in_range(images):
     assert spectrum[:, frequency > 1 / 16 + 1e-9].max() < 1e-9 * spectrum.max()
 
 
+def test_amplitudes_of_random_images_fall_like_one_over_frequency(images):
+    spectrum = np.abs(np.fft.fft2(images))
+    frequency = np.hypot(np.fft.fftfreq(SIDE)[:, None], np.fft.fftfreq(SIDE))
+    band = (frequency > 0) & (frequency <= 1 / 16)
+    slope = np.polyfit(np.log(frequency[band]), np.log(spectrum[:, band]).mean(axis=0), 1)[0]
+    assert slope == pytest.approx(-1, abs=0.2)  # four times its standard error
+
+
+def test_disc_is_the_same_part_of_the_scene_at_every_t():
+    for t in FACTORS:  # SIDE // 6 = 44 pixels at t = 6, 16 of them off each side: a radius of 6, or 36 / t
+        side = SIDE // t
+        places = np.arange(side) - (side - 1) / 2
+        distances = np.hypot(places[:, None], places)
+        np.testing.assert_array_equal(resolution._disc((SIDE, SIDE), t), distances <= 36 / t)
+
+
+def test_summary_has_the_spread_over_images_and_the_mean_of_each_movement():
+    gaps = np.zeros((2, len(FACTORS), 2, 4))
+    gaps[0, :, 0], gaps[1, :, 0] = [0, 1, 2, 3], [2, 3, 4, 5]  # rotations: images of 1.5 and 3.5
+    gaps[:, 2] *= 10
+    for point in summary(gaps)["rotation"]:
+        scale = 10 if point.factor == FACTORS[2] else 1
+        assert (point.mean, point.spread) == (2.5 * scale, 1.0 * scale)
+        assert point.each == {angle: scale * (1.0 + i) for i, angle in enumerate(ANGLES)}
+    assert all(point.mean == point.spread == 0 for point in summary(gaps)["shift"])
+
+
 def test_images_that_are_too_small_and_unknown_frames_are_refused(images):
     with pytest.raises(UsageError, match="at least 240 pixels"):
         image_gaps(np.zeros((300, 239)), random_filters())
