@@ -62,7 +62,7 @@ def test_random_search_finds_no_rotation_above_its_bound():
 
 def test_rotation_bound_needs_its_factor_k():
     """A wave near the finest that pixels show, where L nearly doubles: all k terms of the proof add up."""
-    wave, degree, gamma = SmoothImage.of_waves([1.0], [[2.85, 3.2]], [0.0]), 40, 0.02
+    wave, degree, gamma = SmoothImage.of_waves([1.0], [[2.85, np.pi]], [0.0]), 40, 0.02
     alpha = np.eye(degree + 1)[degree]
     gap = rotation_gap(wave, gamma, alpha, [[0, 0]], neighbours=4)[0]
     bound = rotation_bound(wave, gamma, alpha, neighbours=4)
