@@ -288,6 +288,18 @@ def test_bounds_on_derivatives_hold_everywhere_and_are_reached():
     assert wave.largest_derivative((0, 1), (1, 0), (1, 1)) == pytest.approx(3 * 4 * 7)
 
 
+@pytest.mark.parametrize("order, peak", [(2, 0.368), (4, 0.837), (6, 3.507)])
+def test_bound_on_the_turning_of_a_bump_is_its_largest_value(order, peak):
+    """The derivative along the rows, and once along the columns, on a fine net: the bound is reached."""
+    rows, columns = np.meshgrid(np.linspace(-4, 4, 801), [1.0, -1.0, 0.5], indexing="ij")
+    for width in (1.0, 2.0):
+        bump = SmoothImage.of_bumps([-3.0], [[0.0, 0.0]], [width])
+        found = np.abs(bump.derivative(order - 1, 1, width * rows, width * columns)).max()
+        assert bump.largest_turning(order) == pytest.approx(3 * peak / width**order, rel=2e-3)
+        assert found <= bump.largest_turning(order) * (1 + 1e-12)
+        assert found > 0.999 * bump.largest_turning(order)
+
+
 def test_wider_spacing_is_the_same_scene(rng):
     image = random_image(rng) + random_image(rng)
     rows, columns = rng.uniform(-3, 3, (2, 10))

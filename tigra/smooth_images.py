@@ -91,10 +91,11 @@ class SmoothImage(NamedTuple):
         """A bound on the derivative order - 1 times along any unit vector u and once across it, everywhere.
 
         A wave that makes the angle psi with u gives a factor cos^(order-1) psi sin psi, with its own largest value.
+        A bump is round: along u and across it is a product of two Gaussians, its derivative of two Hermite functions.
         """
         factor = ((order - 1) / order) ** ((order - 1) / 2) / order**0.5
         waves = factor * np.abs(self.heights) @ np.hypot(*self.frequencies.T) ** order
-        return waves + HERMITE_PEAKS[order] * np.sum(np.abs(self.bumps) / self.widths**order)
+        return waves + HERMITE_PEAKS[order - 1] * HERMITE_PEAKS[1] * np.sum(np.abs(self.bumps) / self.widths**order)
 
 
 def _nothing() -> tuple:
