@@ -320,3 +320,36 @@ def test_wrong_arguments_are_refused():
         SmoothImage.of_bumps([1.0], [[0, 0]], [0.0])
     with pytest.raises(UsageError, match="neighbours"):
         rotation_bound(image, 0.1, [0.0, 1.0], neighbours=6)
+
+
+WAVE, BUMP = SmoothImage.of_waves([1.0], [[0.5, 0.2]], [0.0]), SmoothImage.of_bumps([1.0], [[0, 0]], [1.0])
+REFUSED = {
+    "angle nan, bound": (UsageError, "angle", lambda: rotation_bound(WAVE, math.nan, [0.0, 1.0])),
+    "angle nan, gap": (UsageError, "angle", lambda: rotation_gap(WAVE, math.nan, [0.0, 1.0], PLACES)),
+    "angle infinite, gap": (UsageError, "angle", lambda: rotation_gap(WAVE, math.inf, [0.0, 1.0], PLACES)),
+    "angle a word": (UsageError, "angle", lambda: spacing_for(0.1, WAVE, "a", [0.0, 1.0])),
+    "alpha_1 nan": (UsageError, "alpha_1", lambda: linear_rotation_bound(WAVE, 0.1, math.nan)),
+    "tolerance a word": (UsageError, "tolerance", lambda: spacing_for("a", WAVE, 0.1, [0.0, 1.0])),
+    "shift a number": (ShapeError, r"\(down, right\)", lambda: shift_bound(WAVE, 0.3, [0.0, 1.0])),
+    "shift too short": (ShapeError, r"\(down, right\)", lambda: shift_gap(WAVE, (0.1,), [0.0, 1.0], PLACES)),
+    "shift nan": (ShapeError, "finite", lambda: shift_bound(WAVE, (math.nan, 0), [0.0, 1.0])),
+    "no coefficients": (ShapeError, "coefficients", lambda: rotation_gap(WAVE, 0.1, [], PLACES)),
+    "words for coefficients": (ShapeError, "coefficients", lambda: rotation_gap(WAVE, 0.1, ["a"], PLACES)),
+    "places nan": (ShapeError, "places", lambda: rotation_gap(WAVE, 0.1, [1.0], [[math.nan, 0]])),
+    "too few frequencies": (ShapeError, "2 waves", lambda: SmoothImage.of_waves([1, 2], [[0.5, 0.2]], [0, 0])),
+    "too few phases": (ShapeError, "2 waves", lambda: SmoothImage.of_waves([1, 2], [[0.5, 0.2]] * 2, [0])),
+    "too many widths": (ShapeError, "1 bumps", lambda: SmoothImage.of_bumps([1], [[0, 0]], [1, 2])),
+    "widths nan": (ShapeError, "finite", lambda: SmoothImage.of_bumps([1], [[0, 0]], [math.nan])),
+    "seven directions": (UsageError, "order 0 to 6, got 7", lambda: BUMP.largest_derivative(*7 * [(1, 0)])),
+    "direction of three": (ShapeError, "pairs", lambda: BUMP.largest_derivative((1, 0, 0))),
+    "turning of order 0": (UsageError, "order 1 to 6, got 0", lambda: BUMP.largest_turning(0)),
+    "turning of order 7": (UsageError, "order 1 to 6, got 7", lambda: BUMP.largest_turning(7)),
+    "spacing a word": (UsageError, "distance of pixels", lambda: WAVE.at_spacing("a")),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_calls_that_have_no_answer_are_refused_in_words(case):
+    error, message, call = REFUSED[case]
+    with pytest.raises(error, match=message):
+        call()
