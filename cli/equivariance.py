@@ -152,11 +152,18 @@ def _show(curves, facts) -> None:
         for turned, shifted in zip(curves["rotation"], curves["shift"], strict=True)
     ]
     click.echo(table(rows, header=("t", "rotations", "shifts")))
-    grown = " and ".join(f"{name}s" for name, grows in facts["grows"].items() if grows)
-    click.echo(f"the gap grows at every step of t for {grown}" if grown else "the gap does not grow at every step of t")
+    click.echo(_growth(facts["grows"]))
     click.echo(f"shifts lie below rotations {'at every t' if facts['shifts_below_rotations'] else 'NOT at every t'}")
     if "files" in facts:
         click.echo(f"saved as {', '.join(facts['files'])}")
+
+
+def _growth(grows: dict) -> str:
+    """One sentence on both curves."""
+    grown, not_grown = (" and ".join(f"{name}s" for name in grows if grows[name] is kind) for kind in (True, False))
+    if not grown:
+        return f"the gap does NOT grow at every step of t, neither for {not_grown.replace(' and ', ' nor for ')}"
+    return f"the gap grows at every step of t for {grown}" + (f", but NOT for {not_grown}" if not_grown else "")
 
 
 def _write(out, curves, facts) -> list[str]:

@@ -160,6 +160,7 @@ def test_command_prints_a_table_and_writes_numbers_and_figures(quick, tmp_path):
     with Image.open(tmp_path / "a" / "b" / "equivariance.png") as picture:
         assert min(picture.size) > 500
     svg = (tmp_path / "a" / "b" / "equivariance.svg").read_bytes()
+    assert b"Figure 11, fig:rotationresult" in svg  # matplotlib keeps each text as a comment
     assert svg.startswith(b"<?xml")
     tigra("--out", tmp_path / "c")
     assert (tmp_path / "c" / "equivariance.svg").read_bytes() == svg  # the same numbers, the same bytes
@@ -174,6 +175,23 @@ def test_command_measures_a_folder_and_says_what_it_leaves_out(tmp_path, images)
     content = json.loads(result.stdout)
     assert content["images"] == 2 and content["frame"] == "inner" and content["shifts_below_rotations"]
     assert "1 files are no pictures" in result.stderr and "1 pictures have less than 240" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "rotations, shifts, sentence",
+    [
+        (True, True, "the gap grows at every step of t for rotations and shifts"),
+        (True, False, "the gap grows at every step of t for rotations, but NOT for shifts"),
+        (False, True, "the gap grows at every step of t for shifts, but NOT for rotations"),
+        (False, False, "the gap does NOT grow at every step of t, neither for rotations nor for shifts"),
+    ],
+)
+def test_command_speaks_of_both_curves(quick, monkeypatch, rotations, shifts, sentence):
+    gaps = np.ones((1, len(FACTORS), 2, 4))
+    for kind, grows in enumerate((rotations, shifts)):
+        gaps[:, :, kind] *= np.arange(1.0, 6)[:, None] if grows else 1
+    monkeypatch.setattr(resolution, "run", lambda *_: iter(gaps))
+    assert sentence in tigra().stdout.splitlines()
 
 
 def damage(path, how):

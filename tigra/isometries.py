@@ -139,7 +139,7 @@ def finite_number(number, name: str) -> float:
 
 
 def finite_array(values, shape: tuple, what: str) -> np.ndarray:
-    """values as an array of this shape (None: any size there), or ShapeError where it is not, or has NaN or infinity."""
+    """values as an array of this shape (None: any size there), or ShapeError where it is not, or is not finite."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
