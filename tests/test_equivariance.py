@@ -113,6 +113,15 @@ def test_shift_bound_of_one_wave_by_hand():
         )
 
 
+def test_shift_bound_beyond_degree_zero_is_half_of_theorem_3_for_half_a_pixel():
+    """derivations.md, 18.3. One wave (p, q): the third derivatives of bar Z are p^3, q^3, p q^2 and p^2 q at most."""
+    p, q = 0.4, 0.3
+    wave, z_bar = SmoothImage.of_waves([1.0], [[p, q]], [0.0]), p**3 + q**3 + p * q**2 + p**2 * q
+    printed = (1.0 / 4 + 2.0 / 2 + 0.5) * z_bar  # sum_k abs(alpha_k) 2^(k-3) bar Z, [eq:filt_diff]
+    bound = shift_bound(wave, (0.5, 0.5), [0.0, 1.0, -2.0, 0.5], neighbours=4)
+    assert bound == pytest.approx(printed / 2, rel=1e-12)
+
+
 def test_random_search_finds_no_shift_above_its_bound():
     rng, closest, n_gaps = np.random.default_rng(1), 0.0, 0
     for _ in range(N_TRIALS):

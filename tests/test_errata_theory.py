@@ -129,13 +129,6 @@ def test_shift_bound_without_degree_zero_fails():
     assert gap < shift_bound(ramp, shift, alpha, **FOUR) < 1.01 * gap
 
 
-def test_shift_bound_beyond_degree_zero_is_half_of_the_printed_one_for_half_a_pixel():
-    """derivations.md, 18.3: all third derivatives of one wave are largest at the same places."""
-    wave, alpha = SmoothImage.of_waves([1.0], [[0.4, 0.3]], [0.0]), [0.0, 1.0, -2.0, 0.5]
-    printed = printed_shift_bound(alpha, third_derivatives(wave))
-    np.testing.assert_allclose(shift_bound(wave, (0.5, 0.5), alpha, **FOUR), printed / 2, rtol=1e-4)  # 1e-4: the net
-
-
 def test_bounds_fail_at_the_border():
     """A flat image has bar Z = 0, but its edge is a step: half a pixel to the right, and responses change there."""
     graph, flat = grid_graph((9, 9), **FOUR), np.ones((9, 9))
