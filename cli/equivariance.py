@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -43,8 +44,9 @@ def equivariance(ctx, folder, count, out, interpolation, antialias, frame, seed,
         from tigra_cli.equivariance_figure import require_matplotlib
 
         require_matplotlib()  # before any work
-        Path(out).mkdir(parents=True, exist_ok=True)
     images, n_images, source, notes = _images(folder, count, seed)
+    if out is not None:
+        Path(out).mkdir(parents=True, exist_ok=True)
     gaps, stopped = [], False
     with Progress() as progress:
         progress.show("measuring")
@@ -79,28 +81,36 @@ def _images(folder, count, seed):
         images = band_limited_images(count, seed=seed)
         return images, len(images), f"band-limited random images of {images.shape[1]}x{images.shape[2]} pixels", []
     from tigra.errors import DatasetError
-    from tigra.images import picture_size, read_image
+    from tigra.images import picture_size
 
     paths = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_file() and entry.name[0] != ".")
     sizes = {path: picture_size(path) for path in paths}
-    usable = [path for path in paths if sizes[path] and min(sizes[path]) >= LEAST_SIDE]
-    unread, small = (sum(condition(sizes[path]) for path in paths) for condition in (_is_none, _is_small(LEAST_SIDE)))
-    if not usable:
+    foreign = [path for path in paths if sizes[path] is None]
+    small = [path for path in paths if sizes[path] and min(sizes[path]) < LEAST_SIDE]
+    usable = [path for path in paths if sizes[path] and path not in set(small)]
+    notes = [f"{len(foreign)} files are no pictures, and left out"] if foreign else []
+    notes += [f"{len(small)} pictures have less than {LEAST_SIDE} pixels a side, and are left out"] if small else []
+    images = _readable(usable, sizes, notes)
+    first = next(images, None)  # before a folder is made for what comes out
+    if first is None:
         raise DatasetError(
-            f"{folder} has no picture of at least {LEAST_SIDE}x{LEAST_SIDE} pixels among its {len(paths)} files;"
-            " give a folder of photographs, or leave out --images."
+            f"{folder} has no picture of at least {LEAST_SIDE}x{LEAST_SIDE} pixels that can be read among its"
+            f" {len(paths)} files; give a folder of photographs, or leave out --images."
+            + "".join(f"\n{note}." for note in notes)
         )
-    notes = [f"{unread} files are no pictures, and left out"] if unread else []
-    notes += [f"{small} pictures have less than {LEAST_SIDE} pixels a side, and are left out"] if small else []
-    return (read_image(path, sizes[path]) for path in usable), len(usable), f"pictures of {folder}", notes
+    return chain([first], images), len(usable), f"pictures of {folder}", notes
 
 
-def _is_none(size) -> bool:
-    return size is None
+def _readable(paths, sizes, notes):
+    """Yield pictures one by one; those that turn out to be damaged become notes, and cost nothing but themselves."""
+    from tigra.errors import ImageError
+    from tigra.images import read_image
 
-
-def _is_small(least):
-    return lambda size: size is not None and min(size) < least
+    for path in paths:
+        try:
+            yield read_image(path, sizes[path])
+        except ImageError as error:
+            notes.append(f"left out: {str(error).rstrip('.')}")
 
 
 def _facts(curves, n_images, source, seed, protocol, notes) -> dict:
@@ -142,11 +152,18 @@ def _show(curves, facts) -> None:
         for turned, shifted in zip(curves["rotation"], curves["shift"], strict=True)
     ]
     click.echo(table(rows, header=("t", "rotations", "shifts")))
-    grown = " and ".join(f"{name}s" for name, grows in facts["grows"].items() if grows)
-    click.echo(f"the gap grows at every step of t for {grown}" if grown else "the gap does not grow at every step of t")
+    click.echo(_growth(facts["grows"]))
     click.echo(f"shifts lie below rotations {'at every t' if facts['shifts_below_rotations'] else 'NOT at every t'}")
     if "files" in facts:
         click.echo(f"saved as {', '.join(facts['files'])}")
+
+
+def _growth(grows: dict) -> str:
+    """One sentence on both curves."""
+    grown, not_grown = (" and ".join(f"{name}s" for name in grows if grows[name] is kind) for kind in (True, False))
+    if not grown:
+        return f"the gap does NOT grow at every step of t, neither for {not_grown.replace(' and ', ' nor for ')}"
+    return f"the gap grows at every step of t for {grown}" + (f", but NOT for {not_grown}" if not_grown else "")
 
 
 def _write(out, curves, facts) -> list[str]:

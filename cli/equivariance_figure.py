@@ -54,7 +54,7 @@ def draw(curves: dict, facts: dict) -> dict[str, bytes]:
     axes.set_title(f"{facts['images']} {kind}, {nodes}, {facts['interpolation']} interpolation{smoothed}", fontsize=10)
     axes.grid(True, alpha=0.3)
     axes.legend(fontsize=9)
-    caption = "The paper's figure 'Influence of the image resolution on the quasi-equivariance property';"
+    caption = "The paper's Figure 11, fig:rotationresult: influence of the image resolution on quasi-equivariance;"
     figure.supxlabel(f"{caption}\nshaded: one standard deviation over images", fontsize=8)
     contents = {}
     with rc_context({"svg.hashsalt": "tigra"}):  # the same picture has the same bytes

@@ -62,11 +62,64 @@ def test_random_search_finds_no_rotation_above_its_bound():
 
 def test_rotation_bound_needs_its_factor_k():
     """A wave near the finest that pixels show, where L nearly doubles: all k terms of the proof add up."""
-    wave, degree, gamma = SmoothImage.of_waves([1.0], [[2.85, 3.2]], [0.0]), 40, 0.02
+    wave, degree, gamma = SmoothImage.of_waves([1.0], [[2.85, np.pi]], [0.0]), 40, 0.02
     alpha = np.eye(degree + 1)[degree]
     gap = rotation_gap(wave, gamma, alpha, [[0, 0]], neighbours=4)[0]
     bound = rotation_bound(wave, gamma, alpha, neighbours=4)
     assert bound / degree < gap < bound
+
+
+def along_and_across(order):
+    """The largest cos^(order-1) sin: a wave's share in the derivative order - 1 times along and once across."""
+    angle = np.linspace(0, np.pi / 2, 200001)
+    return float((np.cos(angle) ** (order - 1) * np.sin(angle)).max())
+
+
+@pytest.mark.parametrize(
+    "graph, frequency, order, moment",  # moment: sum_o w_o abs(o)^order
+    [
+        ({"neighbours": 4}, 0.5, 4, 1.0),
+        ({"neighbours": 4}, 6.0, 2, 1.0),
+        ({}, 0.5, 4, 2.5),  # four straight ones of length 1, four diagonal ones of sqrt(2), w_o = 1/8: (4 + 4 * 4) / 8
+        ({}, 6.0, 2, 1.5),
+        ({"diagonal_weight": 0.25}, 0.5, 6, 2.4),  # w_o = 1/5 and 1/20: 4 / 5 + 4 * 8 / 20
+        ({"diagonal_weight": 0.25}, 6.0, 2, 1.2),
+        ({"diagonal_weight": 0.5}, 0.5, 4, 2.0),  # no sixth order here: w_o = 1/6 and 1/12
+    ],
+)
+def test_rotation_bound_of_one_wave_by_hand(graph, frequency, order, moment):
+    wave = SmoothImage.of_waves([1.0], [[frequency, 0.0]], [0.0])
+    expected = 0.1 * along_and_across(order) * frequency**order / math.factorial(order - 1) * moment
+    assert rotation_bound(wave, 0.1, [5.0, 1.0], **graph) == pytest.approx(expected, rel=1e-8)
+    steps = 1 * 1 + 2 * 2 * 0.5 + 3 * 4 * 2  # k 2^(k-1) abs(alpha_k)
+    assert rotation_bound(wave, 0.1, [5.0, 1.0, -0.5, 2.0], **graph) == pytest.approx(steps * expected, rel=1e-8)
+
+
+def test_rotation_bound_of_one_wave_in_digits():
+    wave = SmoothImage.of_waves([1.0], [[0.5, 0.0]], [0.0])
+    expected = 0.1 * math.sqrt(27) / 16 * 0.5**4 / 6 * 2.5
+    assert rotation_bound(wave, 0.1, [0.0, 1.0]) == pytest.approx(expected) == pytest.approx(8.4573e-4, rel=1e-5)
+
+
+def test_shift_bound_of_one_wave_by_hand():
+    wave = SmoothImage.of_waves([1.0], [[0.5, 0.0]], [0.0])
+    xi = 0.3 * 0.5  # the first derivative
+    for graph, second in [({"neighbours": 4}, 2 / 4 * 0.25), ({}, 6 / 8 * 0.25)]:  # neighbours above and below only
+        assert shift_bound(wave, (2.3, 0.1), [3.0], **graph) == pytest.approx(3 * xi)
+        assert shift_bound(wave, (2.3, 0.1), [0.0, 1.0], **graph) == pytest.approx(0.5 * xi * second)
+        both = 0.5 * 1 + 1 * 1 + 2 * 2  # 2^(k-2) abs(alpha_k)
+        assert shift_bound(wave, (2.3, 0.1), [3.0, 1.0, -1.0, 2.0], **graph) == pytest.approx(
+            3 * xi + both * xi * second
+        )
+
+
+def test_shift_bound_beyond_degree_zero_is_half_of_theorem_3_for_half_a_pixel():
+    """derivations.md, 18.3. One wave (p, q): the third derivatives of bar Z are p^3, q^3, p q^2 and p^2 q at most."""
+    p, q = 0.4, 0.3
+    wave, z_bar = SmoothImage.of_waves([1.0], [[p, q]], [0.0]), p**3 + q**3 + p * q**2 + p**2 * q
+    printed = (1.0 / 4 + 2.0 / 2 + 0.5) * z_bar  # sum_k abs(alpha_k) 2^(k-3) bar Z, [eq:filt_diff]
+    bound = shift_bound(wave, (0.5, 0.5), [0.0, 1.0, -2.0, 0.5], neighbours=4)
+    assert bound == pytest.approx(printed / 2, rel=1e-12)
 
 
 def test_random_search_finds_no_shift_above_its_bound():
@@ -244,6 +297,18 @@ def test_bounds_on_derivatives_hold_everywhere_and_are_reached():
     assert wave.largest_derivative((0, 1), (1, 0), (1, 1)) == pytest.approx(3 * 4 * 7)
 
 
+@pytest.mark.parametrize("order, peak", [(2, 0.368), (4, 0.837), (6, 3.507)])
+def test_bound_on_the_turning_of_a_bump_is_its_largest_value(order, peak):
+    """The derivative along the rows, and once along the columns, on a fine net: the bound is reached."""
+    rows, columns = np.meshgrid(np.linspace(-4, 4, 801), [1.0, -1.0, 0.5], indexing="ij")
+    for width in (1.0, 2.0):
+        bump = SmoothImage.of_bumps([-3.0], [[0.0, 0.0]], [width])
+        found = np.abs(bump.derivative(order - 1, 1, width * rows, width * columns)).max()
+        assert bump.largest_turning(order) == pytest.approx(3 * peak / width**order, rel=2e-3)
+        assert found <= bump.largest_turning(order) * (1 + 1e-12)
+        assert found > 0.999 * bump.largest_turning(order)
+
+
 def test_wider_spacing_is_the_same_scene(rng):
     image = random_image(rng) + random_image(rng)
     rows, columns = rng.uniform(-3, 3, (2, 10))
@@ -264,3 +329,36 @@ def test_wrong_arguments_are_refused():
         SmoothImage.of_bumps([1.0], [[0, 0]], [0.0])
     with pytest.raises(UsageError, match="neighbours"):
         rotation_bound(image, 0.1, [0.0, 1.0], neighbours=6)
+
+
+WAVE, BUMP = SmoothImage.of_waves([1.0], [[0.5, 0.2]], [0.0]), SmoothImage.of_bumps([1.0], [[0, 0]], [1.0])
+REFUSED = {
+    "angle nan, bound": (UsageError, "angle", lambda: rotation_bound(WAVE, math.nan, [0.0, 1.0])),
+    "angle nan, gap": (UsageError, "angle", lambda: rotation_gap(WAVE, math.nan, [0.0, 1.0], PLACES)),
+    "angle infinite, gap": (UsageError, "angle", lambda: rotation_gap(WAVE, math.inf, [0.0, 1.0], PLACES)),
+    "angle a word": (UsageError, "angle", lambda: spacing_for(0.1, WAVE, "a", [0.0, 1.0])),
+    "alpha_1 nan": (UsageError, "alpha_1", lambda: linear_rotation_bound(WAVE, 0.1, math.nan)),
+    "tolerance a word": (UsageError, "tolerance", lambda: spacing_for("a", WAVE, 0.1, [0.0, 1.0])),
+    "shift a number": (ShapeError, r"\(down, right\)", lambda: shift_bound(WAVE, 0.3, [0.0, 1.0])),
+    "shift too short": (ShapeError, r"\(down, right\)", lambda: shift_gap(WAVE, (0.1,), [0.0, 1.0], PLACES)),
+    "shift nan": (ShapeError, "finite", lambda: shift_bound(WAVE, (math.nan, 0), [0.0, 1.0])),
+    "no coefficients": (ShapeError, "coefficients", lambda: rotation_gap(WAVE, 0.1, [], PLACES)),
+    "words for coefficients": (ShapeError, "coefficients", lambda: rotation_gap(WAVE, 0.1, ["a"], PLACES)),
+    "places nan": (ShapeError, "places", lambda: rotation_gap(WAVE, 0.1, [1.0], [[math.nan, 0]])),
+    "too few frequencies": (ShapeError, "2 waves", lambda: SmoothImage.of_waves([1, 2], [[0.5, 0.2]], [0, 0])),
+    "too few phases": (ShapeError, "2 waves", lambda: SmoothImage.of_waves([1, 2], [[0.5, 0.2]] * 2, [0])),
+    "too many widths": (ShapeError, "1 bumps", lambda: SmoothImage.of_bumps([1], [[0, 0]], [1, 2])),
+    "widths nan": (ShapeError, "finite", lambda: SmoothImage.of_bumps([1], [[0, 0]], [math.nan])),
+    "seven directions": (UsageError, "order 0 to 6, got 7", lambda: BUMP.largest_derivative(*7 * [(1, 0)])),
+    "direction of three": (ShapeError, "pairs", lambda: BUMP.largest_derivative((1, 0, 0))),
+    "turning of order 0": (UsageError, "order 1 to 6, got 0", lambda: BUMP.largest_turning(0)),
+    "turning of order 7": (UsageError, "order 1 to 6, got 7", lambda: BUMP.largest_turning(7)),
+    "spacing a word": (UsageError, "distance of pixels", lambda: WAVE.at_spacing("a")),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_calls_that_have_no_answer_are_refused_in_words(case):
+    error, message, call = REFUSED[case]
+    with pytest.raises(error, match=message):
+        call()

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tigra.errors import UsageError
+from tigra.errors import ShapeError, UsageError
 from tigra.graph import Graph, grid_graph
 from tigra.isometries import Isometry, closest_shift, closest_turn, reflection, rotation, shift
 from tigra.polynomials import laplacian_powers
@@ -126,6 +126,19 @@ def test_what_is_no_isometry_is_refused():
         shift(SHAPE, (0, 0.5))
     with pytest.raises(UsageError, match="once"):
         Isometry((1, 3), [0, 0, 1])
+    for nodes in ([0.0, 1.0, 2.0], [[0], [1, 2]], [[0, 1, 2]], ["a", "b", "c"]):
+        with pytest.raises(UsageError, match="once, as whole numbers"):
+            Isometry((1, 3), nodes)
+    for pixels in (3, None, (1, 2, 3)):
+        with pytest.raises(UsageError, match="pair of whole numbers"):
+            shift(SHAPE, pixels)
+    with pytest.raises(UsageError, match="moves 36 nodes, got a graph of 16"):
+        IDENTITY.preserves(grid_graph((4, 4)))
+    for gamma in (np.inf, np.nan, None):
+        with pytest.raises(UsageError, match="The angle"):
+            closest_turn(gamma)
+    with pytest.raises(ShapeError, match="shift"):
+        closest_shift((1, 2, 3))
     with pytest.raises(UsageError, match="moves images"):
         IDENTITY(np.zeros((3, 3)))
     with pytest.raises(UsageError, match="follow"):

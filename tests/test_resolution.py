@@ -99,6 +99,33 @@ def test_random_images_are_band_limited_and_in_range(images):
     assert spectrum[:, frequency > 1 / 16 + 1e-9].max() < 1e-9 * spectrum.max()
 
 
+def test_amplitudes_of_random_images_fall_like_one_over_frequency(images):
+    spectrum = np.abs(np.fft.fft2(images))
+    frequency = np.hypot(np.fft.fftfreq(SIDE)[:, None], np.fft.fftfreq(SIDE))
+    band = (frequency > 0) & (frequency <= 1 / 16)
+    slope = np.polyfit(np.log(frequency[band]), np.log(spectrum[:, band]).mean(axis=0), 1)[0]
+    assert slope == pytest.approx(-1, abs=0.2)  # four times its standard error
+
+
+def test_disc_is_the_same_part_of_the_scene_at_every_t():
+    for t in FACTORS:  # SIDE // 6 = 44 pixels at t = 6, 16 of them off each side: a radius of 6, or 36 / t
+        side = SIDE // t
+        places = np.arange(side) - (side - 1) / 2
+        distances = np.hypot(places[:, None], places)
+        np.testing.assert_array_equal(resolution._disc((SIDE, SIDE), t), distances <= 36 / t)
+
+
+def test_summary_has_the_spread_over_images_and_the_mean_of_each_movement():
+    gaps = np.zeros((2, len(FACTORS), 2, 4))
+    gaps[0, :, 0], gaps[1, :, 0] = [0, 1, 2, 3], [2, 3, 4, 5]  # rotations: images of 1.5 and 3.5
+    gaps[:, 2] *= 10
+    for point in summary(gaps)["rotation"]:
+        scale = 10 if point.factor == FACTORS[2] else 1
+        assert (point.mean, point.spread) == (2.5 * scale, 1.0 * scale)
+        assert point.each == {angle: scale * (1.0 + i) for i, angle in enumerate(ANGLES)}
+    assert all(point.mean == point.spread == 0 for point in summary(gaps)["shift"])
+
+
 def test_images_that_are_too_small_and_unknown_frames_are_refused(images):
     with pytest.raises(UsageError, match="at least 240 pixels"):
         image_gaps(np.zeros((300, 239)), random_filters())
@@ -133,6 +160,7 @@ def test_command_prints_a_table_and_writes_numbers_and_figures(quick, tmp_path):
     with Image.open(tmp_path / "a" / "b" / "equivariance.png") as picture:
         assert min(picture.size) > 500
     svg = (tmp_path / "a" / "b" / "equivariance.svg").read_bytes()
+    assert b"Figure 11, fig:rotationresult" in svg  # matplotlib keeps each text as a comment
     assert svg.startswith(b"<?xml")
     tigra("--out", tmp_path / "c")
     assert (tmp_path / "c" / "equivariance.svg").read_bytes() == svg  # the same numbers, the same bytes
@@ -147,6 +175,58 @@ def test_command_measures_a_folder_and_says_what_it_leaves_out(tmp_path, images)
     content = json.loads(result.stdout)
     assert content["images"] == 2 and content["frame"] == "inner" and content["shifts_below_rotations"]
     assert "1 files are no pictures" in result.stderr and "1 pictures have less than 240" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "rotations, shifts, sentence",
+    [
+        (True, True, "the gap grows at every step of t for rotations and shifts"),
+        (True, False, "the gap grows at every step of t for rotations, but NOT for shifts"),
+        (False, True, "the gap grows at every step of t for shifts, but NOT for rotations"),
+        (False, False, "the gap does NOT grow at every step of t, neither for rotations nor for shifts"),
+    ],
+)
+def test_command_speaks_of_both_curves(quick, monkeypatch, rotations, shifts, sentence):
+    gaps = np.ones((1, len(FACTORS), 2, 4))
+    for kind, grows in enumerate((rotations, shifts)):
+        gaps[:, :, kind] *= np.arange(1.0, 6)[:, None] if grows else 1
+    monkeypatch.setattr(resolution, "run", lambda *_: iter(gaps))
+    assert sentence in tigra().stdout.splitlines()
+
+
+def damage(path, how):
+    """A JPEG or PNG that breaks off in the middle, or a TIFF whose grey levels go beyond 1."""
+    image = np.random.default_rng(0).random((SIDE, SIDE)).astype(np.float32)
+    if how == "bright.tiff":
+        Image.fromarray(1000 * image).save(path / how)
+        return
+    Image.fromarray((255 * image).astype(np.uint8)).save(path / how)
+    content = (path / how).read_bytes()
+    (path / how).write_bytes(content[: len(content) // 2])
+
+
+DAMAGED = ["a-cut.jpg", "bright.tiff", "z-cut.png"]  # before and after the sound one
+
+
+def test_damaged_pictures_are_named_and_left_out_and_the_others_measured(tmp_path, images):
+    Image.fromarray((255 * images[0]).astype(np.uint8)).save(tmp_path / "good.png")
+    for name in DAMAGED:
+        damage(tmp_path, name)
+    result = tigra("--images", tmp_path, "--json")
+    content = json.loads(result.stdout)
+    assert content["images"] == 1 and len(content["notes"]) == 3
+    for name in DAMAGED:
+        assert any(name in note for note in content["notes"]) and f"{name}" in result.stderr
+    assert "no pictures" not in result.stderr
+
+
+def test_only_damaged_pictures_are_an_error_that_leaves_no_folder(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    for name in DAMAGED:
+        damage(tmp_path / "pictures", name)
+    result = tigra("--images", tmp_path / "pictures", "--out", tmp_path / "out", expect=1)
+    assert all(name in result.stderr for name in DAMAGED) and "Traceback" not in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_command_refuses_folders_without_pictures_and_missing_matplotlib(tmp_path, quick, monkeypatch):

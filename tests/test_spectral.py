@@ -111,6 +111,32 @@ def test_convolution_and_translation_are_the_sums_that_define_them(name, rng):
     np.testing.assert_allclose(moved, np.sqrt(n_nodes) * convolve(basis, y1, delta), atol=1e-12)
 
 
+@pytest.mark.parametrize("n_signals", [1, 3, 4])  # 4 is the number of nodes: there a wrong axis would go unseen
+def test_one_signal_is_convolved_with_each_of_a_batch(n_signals):
+    basis, kernel = FourierBasis(grid_graph((2, 2))), np.array([1.0, 2.0, 3.0, 4.0])
+    signals = np.eye(4)[:, :n_signals]
+    expected = np.stack([convolve(basis, kernel, signal) for signal in signals.T], axis=1)
+    for one in (kernel, kernel[:, None]):
+        np.testing.assert_allclose(convolve(basis, one, signals), expected, atol=1e-14)
+        np.testing.assert_allclose(convolve(basis, signals, one), expected, atol=1e-14)
+    pairs = convolve(basis, signals, signals)
+    for b, signal in enumerate(signals.T):
+        np.testing.assert_allclose(pairs[:, b], convolve(basis, signal, signal), atol=1e-14)
+    with pytest.raises(ShapeError, match="as many signals"):
+        convolve(basis, np.ones((4, 2)), np.ones((4, 5)))
+
+
+def test_equal_frequencies_of_sines_stand_in_the_order_of_rows_and_columns():
+    """On a square grid the pairs (i, j) and (j, i) share a frequency: (i, j) with the smaller i comes first."""
+    side = 5
+    basis, place = FourierBasis(grid_graph((side, side))), np.arange(1, side + 1)
+    sine = np.sqrt(2 / (side + 1)) * np.sin(np.pi * np.outer(place, place) / (side + 1))
+    found = [np.abs(np.kron(sine, sine).T @ vector).argmax() for vector in basis.vectors.T]  # row and column of each
+    equal = np.flatnonzero(np.diff(basis.eigenvalues) < 1e-9)
+    assert len(equal) >= side * (side - 1) // 2
+    assert all(found[i] < found[i + 1] for i in equal)
+
+
 def test_translated_kernel_is_a_column_of_the_filter(rng):
     basis, alpha = FourierBasis(grid_graph((5, 6))), rng.uniform(-1, 1, 4)
     response = polynomial_response(alpha, basis.eigenvalues)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tigra.errors import ShapeError, UsageError
 from tigra.graph import grid_graph
-from tigra.isometries import closest_shift, closest_turn
+from tigra.isometries import closest_shift, closest_turn, finite_array, finite_number
 from tigra.polynomials import laplacian_powers
 from tigra.smooth_images import SmoothImage
 
@@ -33,6 +33,7 @@ def rotation_gap(image, gamma: float, alpha, places, neighbours=8, diagonal_weig
     0.0
     """
     alpha, places = _checked_alpha(alpha), _checked_places(places)
+    gamma = finite_number(gamma, "The angle")
     cosine, sine = math.cos(gamma), math.sin(gamma)
     still = _patch(alpha)
     turned = still @ np.array([[cosine, -sine], [sine, cosine]])  # (down, right) of the places that are read
@@ -110,7 +111,7 @@ def spacing_for(tolerance: float, image: SmoothImage, gamma: float, alpha, neigh
     In units of the image's present pixels; infinite where there is no gap at all. With the n-th derivatives the
     bound grows like spacing^n, so each n allows (tolerance / bound)^(1/n), and the largest of them is allowed.
     """
-    if not (np.isfinite(tolerance) and tolerance > 0):
+    if (tolerance := finite_number(tolerance, "The tolerance")) <= 0:
         raise UsageError(f"The tolerance must be a positive number, got {tolerance!r}.")
     bounds = _rotation_bounds(image, gamma, alpha, neighbours, diagonal_weight)
     return max((tolerance / bound) ** (1 / n) if bound > 0 else math.inf for n, bound in bounds.items())
@@ -125,7 +126,7 @@ def linear_rotation_bound(image: SmoothImage, gamma: float, alpha_1: float) -> f
     rest = closest_turn(gamma)[1]
     s = abs(math.sin(rest)) + math.cos(rest)
     second = image.largest_derivative((1, 0), (1, 0)) + image.largest_derivative((0, 1), (0, 1))
-    return abs(alpha_1) / 4 * s * (s - 1) * second
+    return abs(finite_number(alpha_1, "alpha_1")) / 4 * s * (s - 1) * second
 
 
 def _rotation_bounds(image, gamma, alpha, neighbours, diagonal_weight) -> dict[int, float]:
@@ -149,14 +150,11 @@ def _neighbours(neighbours, diagonal_weight) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _checked_alpha(alpha) -> np.ndarray:
-    alpha = np.asarray(alpha, dtype=np.float64)
-    if alpha.ndim != 1 or alpha.size == 0 or not np.isfinite(alpha).all():
-        raise ShapeError(f"Expected the coefficients (M+1,) of one filter, finite numbers, got {alpha!r}.")
+    alpha = finite_array(alpha, (None,), "the coefficients (M+1,) of one filter")
+    if alpha.size == 0:
+        raise ShapeError("Expected the coefficients (M+1,) of one filter, got none.")
     return alpha
 
 
 def _checked_places(places) -> np.ndarray:
-    places = np.asarray(places, dtype=np.float64)
-    if places.ndim != 2 or places.shape[1] != 2 or not np.isfinite(places).all():
-        raise ShapeError(f"Expected places (P, 2), a row and a column each, got shape {places.shape}.")
-    return places
+    return finite_array(places, (None, 2), "places (P, 2), a row and a column each")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import os
@@ -74,15 +75,18 @@ def decode_image(file, name, shape: tuple[int, int], invert: bool = False) -> np
 
 
 def picture_size(path) -> tuple[int, int] | None:
-    """(height, width) of a picture as it will be read, from its first bytes; None if it is no picture."""
+    """(height, width) of a picture as it will be read; None if it is no picture. A damaged one still has a size."""
     try:
         if not os.path.isfile(path):  # opening a pipe would wait for ever
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(path, formats=_formats()) as picture:
-                turned = picture.getexif().get(0x0112, 1) in (5, 6, 7, 8)  # orientation: lying on its side
-                return picture.size if turned else picture.size[::-1]
+                size = picture.size[::-1]
+                with contextlib.suppress(Exception):  # of a PNG this reads all pixels; reading it again will say so
+                    if picture.getexif().get(0x0112, 1) in (5, 6, 7, 8):  # orientation: lying on its side
+                        return size[::-1]
+                return size
     except Exception:  # whatever is wrong with it, reading it will say so
         return None
 

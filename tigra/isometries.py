@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tigra.errors import UsageError
+from tigra.errors import ShapeError, UsageError
 from tigra.graph import Graph, check_shape
 
 
@@ -24,10 +24,20 @@ class Isometry:
 
     def __init__(self, shape, nodes):
         self.shape = check_shape(shape)
-        self.nodes = np.asarray(nodes)
         n_nodes = self.shape[0] * self.shape[1]
-        if self.nodes.shape != (n_nodes,) or not np.array_equal(np.sort(self.nodes), np.arange(n_nodes)):
-            raise UsageError(f"An isometry lists each of the nodes 0 to {n_nodes - 1} once, got {self.nodes!r}.")
+        try:
+            self.nodes = np.asarray(nodes)
+        except ValueError:  # lists of unequal lengths
+            self.nodes = np.empty(0)
+        is_whole = np.issubdtype(self.nodes.dtype, np.integer)
+        if (
+            not is_whole
+            or not np.array_equal(np.sort(self.nodes, axis=None), np.arange(n_nodes))
+            or self.nodes.ndim != 1
+        ):
+            raise UsageError(
+                f"An isometry lists each of the nodes 0 to {n_nodes - 1} once, as whole numbers, got {nodes!r}."
+            )
 
     def __call__(self, image: np.ndarray) -> np.ndarray:
         """The moved image: (height, width), or more images (..., height, width)."""
@@ -62,6 +72,8 @@ class Isometry:
         >>> rotation((3, 3), 1).preserves(grid), shift((3, 3), (0, 1)).preserves(grid)
         (True, False)
         """
+        if graph.n_nodes != len(self.nodes):
+            raise UsageError(f"This isometry moves {len(self.nodes)} nodes, got a graph of {graph.n_nodes}.")
         moved = graph.adjacency[self.nodes][:, self.nodes]
         return (moved != graph.adjacency).nnz == 0 and np.array_equal(graph.degrees[self.nodes], graph.degrees)
 
@@ -85,6 +97,8 @@ def reflection(shape, axis: str) -> Isometry:
 def shift(shape, pixels: tuple[int, int]) -> Isometry:
     """Move by whole pixels (down, right); what leaves on one side comes in on the other."""
     shape = check_shape(shape)
+    if not isinstance(pixels, (tuple, list, np.ndarray)) or len(pixels) != 2:
+        raise UsageError(f"A shift is a pair of whole numbers (down, right), got {pixels!r}.")
     down, right = (_whole(n) for n in pixels)
     return Isometry(shape, np.roll(_places(shape), (down, right), axis=(0, 1)).ravel())
 
@@ -95,6 +109,7 @@ def closest_turn(gamma: float) -> tuple[int, float]:
     >>> closest_turn(np.pi)
     (2, 0.0)
     """
+    gamma = finite_number(gamma, "The angle")
     quarter_turns = round(gamma / (np.pi / 2))
     return quarter_turns, float(gamma - quarter_turns * (np.pi / 2))
 
@@ -105,8 +120,37 @@ def closest_shift(pixels) -> tuple[np.ndarray, np.ndarray]:
     >>> closest_shift((1.25, -0.25))
     (array([ 1., -0.]), array([ 0.25, -0.25]))
     """
-    pixels = np.asarray(pixels, dtype=np.float64)
+    pixels = finite_array(pixels, (2,), "a shift (down, right)")
     return np.rint(pixels), pixels - np.rint(pixels)
+
+
+# --- checks, for real numbers as well ------------------------------------------------------------------
+
+
+def finite_number(number, name: str) -> float:
+    """number as a float, or UsageError where it is none, or NaN, or infinite."""
+    try:
+        value = float(number)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value):
+        raise UsageError(f"{name} must be a finite number, got {number!r}.")
+    return value
+
+
+def finite_array(values, shape: tuple, what: str) -> np.ndarray:
+    """values as an array of this shape (None: any size there), or ShapeError where it is not, or is not finite."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = None
+    fits = array is not None and array.ndim == len(shape)
+    if not fits or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+        got = repr(values) if array is None else f"shape {array.shape}"
+        raise ShapeError(f"Expected {what}, got {got}.")
+    if not np.isfinite(array).all():
+        raise ShapeError(f"Expected {what}, finite numbers, got {values!r}.")
+    return array
 
 
 def _places(shape) -> np.ndarray:

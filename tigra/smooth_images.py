@@ -13,6 +13,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermeval
 
 from tigra.errors import UsageError
+from tigra.isometries import finite_array, finite_number
 
 N_FACTORS = 7  # derivatives up to order 6 have a bound for bumps
 
@@ -40,14 +41,21 @@ class SmoothImage(NamedTuple):
     @classmethod
     def of_waves(cls, heights, frequencies, phases) -> SmoothImage:
         """A sum of plane waves."""
-        return cls(*(np.asarray(a, float) for a in (heights, frequencies, phases)), *_nothing())
+        heights = finite_array(heights, (None,), "the heights (Q,) of waves")
+        n = len(heights)
+        frequencies = finite_array(frequencies, (n, 2), f"a frequency (down, right) for each of {n} waves")
+        return cls(heights, frequencies, finite_array(phases, (n,), f"a phase for each of {n} waves"), *_nothing())
 
     @classmethod
     def of_bumps(cls, bumps, centres, widths) -> SmoothImage:
         """A sum of Gaussian bumps."""
+        bumps = finite_array(bumps, (None,), "the heights (R,) of bumps")
+        n = len(bumps)
+        centres = finite_array(centres, (n, 2), f"a centre (row, column) for each of {n} bumps")
+        widths = finite_array(widths, (n,), f"the widths of {n} bumps")
         if np.min(widths, initial=1.0) <= 0:
             raise UsageError(f"The widths of bumps must be positive, got {widths}.")
-        return cls(*_nothing(), *(np.asarray(a, float) for a in (bumps, centres, widths)))
+        return cls(*_nothing(), bumps, centres, widths)
 
     def __add__(self, other: SmoothImage) -> SmoothImage:
         return SmoothImage(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
@@ -70,7 +78,7 @@ class SmoothImage(NamedTuple):
 
     def at_spacing(self, spacing: float) -> SmoothImage:
         """The same scene with pixels `spacing` times as far apart: f(spacing x)."""
-        if not (np.isfinite(spacing) and spacing > 0):
+        if (spacing := finite_number(spacing, "The distance of pixels")) <= 0:
             raise UsageError(f"The distance of pixels must be a positive number, got {spacing!r}.")
         return self._replace(
             frequencies=self.frequencies * spacing, centres=self.centres / spacing, widths=self.widths / spacing
@@ -82,7 +90,10 @@ class SmoothImage(NamedTuple):
         Waves: each derivative is a factor frequency . direction. Bumps: a symmetric form is largest where all its
         arguments are equal, and there the bump is one Hermite function, whatever the direction.
         """
-        directions = np.asarray(directions, dtype=float).reshape(-1, 2)
+        directions = finite_array(
+            np.empty((0, 2)) if directions == () else directions, (None, 2), "pairs (down, right)"
+        )
+        _check_order(len(directions))
         waves = np.abs(self.heights) @ np.abs(np.prod(self.frequencies @ directions.T, axis=1))
         lengths, order = np.prod(np.hypot(*directions.T)), len(directions)
         return waves + lengths * HERMITE_PEAKS[order] * np.sum(np.abs(self.bumps) / self.widths**order)
@@ -91,10 +102,17 @@ class SmoothImage(NamedTuple):
         """A bound on the derivative order - 1 times along any unit vector u and once across it, everywhere.
 
         A wave that makes the angle psi with u gives a factor cos^(order-1) psi sin psi, with its own largest value.
+        A bump is round: along u and across it is a product of two Gaussians, its derivative of two Hermite functions.
         """
+        _check_order(order, least=1)
         factor = ((order - 1) / order) ** ((order - 1) / 2) / order**0.5
         waves = factor * np.abs(self.heights) @ np.hypot(*self.frequencies.T) ** order
-        return waves + HERMITE_PEAKS[order] * np.sum(np.abs(self.bumps) / self.widths**order)
+        return waves + HERMITE_PEAKS[order - 1] * HERMITE_PEAKS[1] * np.sum(np.abs(self.bumps) / self.widths**order)
+
+
+def _check_order(order, least: int = 0) -> None:
+    if not isinstance(order, (int, np.integer)) or not least <= order < N_FACTORS:
+        raise UsageError(f"Bounds are known for derivatives of order {least} to {N_FACTORS - 1}, got {order!r}.")
 
 
 def _nothing() -> tuple:

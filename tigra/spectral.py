@@ -25,8 +25,9 @@ class FourierBasis:
     kind : how they are found, by what the graph allows
         "sines": a padded grid. L is made of the adjacency matrices of its rows and columns, whose
         eigenvectors are sines; so chi is a product of sines, and the transform a fast one, at any size.
-        "cosines": one row or column with a free boundary; chi is D^1/2 times a cosine. With more rows a
-        free grid has no such form, because the degrees in L are no product of one for rows and one for columns.
+        "cosines": one row or column with a free boundary; chi is D^1/2 times a cosine. From three rows and
+        columns on a free grid has no such form, because the degrees in L are no product of one for rows and one
+        for columns. With two rows or columns they are; we decompose these as any other graph.
         "eigenvectors": any other graph, by eigendecomposition, up to `MOST_NODES` nodes.
 
     Departs from the paper: where frequencies are equal it leaves chi open, and it never says which of chi_i
@@ -105,6 +106,7 @@ def convolve(basis: FourierBasis, y1: np.ndarray, y2: np.ndarray) -> np.ndarray:
     """Generalised convolution, (y1 * y2)(v_n) = sum_i hat y1(lambda_i) hat y2(lambda_i) chi_i(v_n), Eq. (5) [eq:conv].
 
     Unlike a filter it depends on the sign of each chi_i, and on the choice among eigenvectors of one frequency.
+    Signals (N, B) are convolved pair by pair; a single (N,) goes with every one of them.
 
     >>> from tigra.graph import grid_graph
     >>> basis = FourierBasis(grid_graph((1, 3), boundary="free"))
@@ -112,7 +114,12 @@ def convolve(basis: FourierBasis, y1: np.ndarray, y2: np.ndarray) -> np.ndarray:
     >>> bool(np.allclose(convolve(basis, 2 * chi_1, 3 * chi_1), 6 * chi_1))
     True
     """
-    return basis.inverse(basis.transform(y1) * basis.transform(y2))  # Eq. (5) [eq:conv]
+    y1_hat, y2_hat = basis.transform(y1), basis.transform(y2)
+    if y1_hat.ndim != y2_hat.ndim:  # NumPy would put the frequencies of the single one along the batch
+        y1_hat, y2_hat = (y_hat.reshape(len(y_hat), -1) for y_hat in (y1_hat, y2_hat))
+    if y1_hat.ndim == 2 and y1_hat.shape[1] != y2_hat.shape[1] and 1 not in (y1_hat.shape[1], y2_hat.shape[1]):
+        raise ShapeError(f"Expected as many signals on both sides, or one, got {y1_hat.shape} and {y2_hat.shape}.")
+    return basis.inverse(y1_hat * y2_hat)  # Eq. (5) [eq:conv]
 
 
 def spectral_filter(basis: FourierBasis, response, y: np.ndarray) -> np.ndarray:
