@@ -213,3 +213,18 @@ def test_the_tour_has_ten_pictures_which_its_command_makes():
         "index.html", "turning.gif", *(f"{name}.png" for name in pictures)
     }  # fmt: skip
     assert (ROOT / "docs" / "tour" / "turning.gif").stat().st_size < 1.5e6
+
+
+def test_the_tour_names_code_that_exists_and_counts_the_layers_rightly():
+    from tests.test_docs import resolve
+
+    text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    named = [name for line in re.findall(r"^Code: (.*)$", text, re.MULTILINE) for name in re.findall("`(.+?)`", line)]
+    assert len(named) >= 9
+    for name in named:
+        assert resolve(name) is not None, name
+    (architecture,) = set(re.findall(r"`(SC\[.+?)`", text))
+    network = tigra.build_network(architecture, (28, 28), 3)
+    widths = [len(layer.params["bias"]) for layer in network.layers if isinstance(layer, tigra.layers.Dense)]
+    words = f"{['Two', 'Three', 'Four'][len(widths) - 2]} fully connected layers, 50, 30 and 10 wide and one output for"
+    assert words in text and widths == [50, 30, 10, 3]
