@@ -18,6 +18,7 @@ BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = LINES = (
 )  # fmt: skip
 MARKERS = "osD^vPX"
 SEQUENTIAL, SIGNED = "cividis", "RdBu_r"
+COUNTS = "viridis"  # no grey in its middle, where grey stands for something else
 STYLE = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 8,

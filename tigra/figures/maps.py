@@ -101,16 +101,19 @@ def pooling(exhibit: Exhibit):
     for step, place in columns:
         heads.append(f"{step.name}\n{'active sets' if place is None else f'map {step.maps[place] + 1}'}")
     row_labels = [written(names[exhibit.test.labels[number]]) for number in numbers]
-    sheet = TileSheet(network.graph.shape, row_labels, heads)
+    sheet = TileSheet(network.graph.shape, row_labels, heads, foot=True)
     for row, number in enumerate(numbers):
         _labelled_image(sheet, row, 0, exhibit, number, margin=network.options["margin"])
         for column, (step, place) in enumerate(columns, start=1):
             _pooled_tile(sheet, row, column, step, place)
+    for column, (step, place) in enumerate(columns, start=1):
+        if place is None:
+            sheet.count_scale(column, step.n_maps)
     text = (
-        "A test image of each class (of many, of some), and its maps after each dynamic pooling: grey nodes are not"
-        " active, and count as 0; the number of active nodes stands in the corner. The columns 'active sets' show in"
-        " how many of the layer's maps a node is active, from none (grey) over few (dark) to all (light); the number"
-        " is the size of their union Omega."
+        "A test image of each class (of many, of some), and its maps after each dynamic pooling, each column on one"
+        " scale (red above 0, blue below): grey nodes are not active, and count as 0; the number of active nodes stands in the corner. The columns 'active sets' show in"
+        " how many of the layer's maps a node is active, from none (white) over few (dark) to all (light), with the"
+        " scale below; the number is the size of their union Omega."
     )
     return sheet.figure, text
 

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from tigra.figures.canvas import SEQUENTIAL, SIGNED, VERMILLION, WIDTH, new_figure, written
+from tigra.figures.canvas import COUNTS, SIGNED, VERMILLION, WIDTH, new_figure, written
 
 LONGEST = 9  # letters of a label in the corner of a tile
 NOWHERE = "#d9d9d9"  # nodes that are not active
 GAP, BLOCK_GAP, EDGE = 0.05, 0.16, 0.06  # inches between tiles, between blocks of rows, around all
 LETTER, LINE = 0.069, 0.15  # inches: width and height of a letter of 8 points
 BAR = 0.5  # inches for a colour bar with its numbers
+FOOT = 0.3  # inches for a colour bar below a column
 
 
 class TileSheet:
     """A figure with rows of tiles, for pictures of one shape (height, width).
 
     row_labels, heads : words to the left of each row, and above each column
-    bars : leave room for a colour scale at the end of each row
+    bars, foot : leave room for a colour scale at the end of each row, or below the columns
     largest : the most inches a tile is wide; block : after so many rows comes a wider gap
 
     All tiles lie in one set of axes, measured in inches: a hundred sets of axes would take seconds.
     """
 
-    def __init__(self, shape, row_labels: list[str], heads: list[str], bars: bool = False, largest=1.1, block: int = 0):
+    def __init__(
+        self, shape, row_labels: list[str], heads: list[str], bars=False, foot=False, largest=1.1, block: int = 0
+    ):
         n_rows, n_columns = len(row_labels), len(heads)
         self.left = EDGE + 2 * GAP + LETTER * max(len(line) for label in row_labels for line in label.split("\n"))
         top = EDGE + LINE * max(head.count("\n") + bool(head) for head in heads)
@@ -32,7 +35,7 @@ class TileSheet:
         self.tall = self.tile * shape[0] / shape[1]
         gaps = [GAP + (BLOCK_GAP if block and row % block == 0 else 0) for row in range(1, n_rows)]
         width = self.left + n_columns * (self.tile + GAP) + right
-        height = top + n_rows * self.tall + sum(gaps) + EDGE
+        height = top + n_rows * self.tall + sum(gaps) + EDGE + (FOOT if foot else 0)
         self.bottoms = [height - top - (row + 1) * self.tall - sum(gaps[:row]) for row in range(n_rows)]
         self.figure = new_figure(height, width, layout=None)
         self.axes = self.figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height), autoscale_on=False)
@@ -57,13 +60,28 @@ class TileSheet:
         show_map(self.axes, values, largest, active, extent=self.place(row, column), aspect="auto")
 
     def counts(self, row: int, column: int, counts: np.ndarray, n_maps: int) -> None:
-        """In how many of n maps a node is active: from few, dark, to all, light; grey where in none."""
-        from matplotlib import colormaps
+        """In how many of n maps a node is active: from few, dark, to all, light; white where in none."""
+        self._show_counts(counts, n_maps, self.place(row, column))
 
-        self.axes.imshow(
-            np.ma.masked_equal(counts, 0), cmap=colormaps[SEQUENTIAL].with_extremes(bad=NOWHERE), vmin=1,
-            vmax=max(2, n_maps), extent=self.place(row, column), aspect="auto",
-        )  # fmt: skip
+    def count_scale(self, column: int, n_maps: int) -> None:
+        """The colours of `counts` with their numbers, 0 to n, below a column."""
+        x0, x1, bottom, _ = self.place(len(self.bottoms) - 1, column)
+        top = bottom - 0.05
+        self._show_counts(np.arange(n_maps + 1)[None], n_maps, (x0, x1, top - 0.08, top))
+        for count in {0, 1, n_maps} if n_maps < 8 else {0, n_maps}:
+            x = x0 + (x1 - x0) * (count + 0.5) / (n_maps + 1)
+            self.axes.text(x, top - 0.1, str(count), ha="center", va="top", fontsize=6)
+        self.axes.text(x0 - 0.03, top - 0.04, "maps", ha="right", va="center", fontsize=6)
+
+    def _show_counts(self, counts: np.ndarray, n_maps: int, extent) -> None:
+        from matplotlib import colormaps
+        from matplotlib.patches import Rectangle
+
+        colours = colormaps[COUNTS].with_extremes(bad="white")
+        shown = np.ma.masked_equal(counts, 0)
+        self.axes.imshow(shown, cmap=colours, vmin=1, vmax=max(2, n_maps), extent=extent, aspect="auto")
+        x0, x1, y0, y1 = extent  # white on white: the frame shows where the tile ends
+        self.axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor="0.5", linewidth=0.6))
 
     def corner(self, row: int, column: int, predicted: str, truth: str | None = None, size: float = 7) -> None:
         """A word in the lower right corner; if it is not the truth, marked by a cross and a frame."""
