@@ -139,6 +139,35 @@ def test_in_the_active_sets_white_means_none_and_no_count_is_grey(shown):
     assert "none (white)" in caption and [text.get_text() for text in figure.axes[0].texts].count("maps") == 2
 
 
+@pytest.fixture(scope="module")
+def twins(small_splits):
+    """Two layers of each name, and a filter for every pair of maps; the first map of the first layer is dead."""
+    network = tigra.build_network("SC[2, 1]-DP[60]-SC[2, 1]-DP[60]-S[1]", (14, 14), 3, mixing="pairs")
+    network.calibrate(small_splits.train.images)
+    network.layers[0].params["threshold"][0] = 1e3
+    return exhibit(network, small_splits)
+
+
+@pytest.mark.parametrize("name", ["rotations", "pooling", "mistakes", "filters"])
+def test_layers_of_one_name_can_be_told_apart(twins, name):
+    figure, caption = figures.draw(twins, name)
+    kind = "DP[60]" if name == "pooling" else "SC[2, 1]"
+    headings = [text.get_text() for text in figure.axes[0].texts] + [axes.get_title() for axes in figure.axes]
+    headings = [heading for heading in headings if kind in heading]
+    assert len(headings) == len(set(headings)) == {"filters": 2, "pooling": 6}.get(name, 4)
+    assert {heading[:7] for heading in headings} == {"layer 1", "layer 2"}
+    if name == "filters":
+        assert all("sum over input maps" in heading for heading in headings)
+        assert "divided by the layer's s_i" in caption and "before threshold and rectifier" in caption
+
+
+def test_filters_that_are_no_sums_are_not_called_so(shown):
+    figure, caption = figures.draw(shown, "filters")
+    assert "sum" not in caption and [axes.get_title() for axes in figure.axes] == [
+        "layer 1, SC[2, 2]", "layer 2, SC[3, 2]"
+    ]  # fmt: skip
+
+
 def test_wrong_images_are_framed_and_right_ones_are_not(shown):
     figure, caption = figures.draw(shown, "mistakes")
     n_wrong = int(shown.is_wrong.sum())

@@ -33,9 +33,10 @@ class TileSheet:
         right = EDGE + (BAR if bars else 0)
         self.tile = min((WIDTH - self.left - right) / n_columns - GAP, largest * max(1.0, shape[1] / shape[0]))
         self.tall = self.tile * shape[0] / shape[1]
-        gaps = [GAP + (BLOCK_GAP if block and row % block == 0 else 0) for row in range(1, n_rows)]
+        lacking = max(0.0, LINE * max(label.count("\n") + 1 for label in row_labels) - self.tall - GAP)
+        gaps = [GAP + lacking + (BLOCK_GAP if block and row % block == 0 else 0) for row in range(1, n_rows)]
         width = self.left + n_columns * (self.tile + GAP) + right
-        height = top + n_rows * self.tall + sum(gaps) + EDGE + (FOOT if foot else 0)
+        height = top + n_rows * self.tall + sum(gaps) + lacking / 2 + EDGE + (FOOT if foot else 0)
         self.bottoms = [height - top - (row + 1) * self.tall - sum(gaps[:row]) for row in range(n_rows)]
         self.figure = new_figure(height, width, layout=None)
         self.axes = self.figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height), autoscale_on=False)
