@@ -19,7 +19,6 @@ import tigra
 from tigra import figures
 from tigra.errors import UsageError
 from tigra.exhibit import exhibit
-from tigra.inspection import steps
 from tigra.settings import Epoch
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install -e '.[figures]'")
@@ -99,44 +98,6 @@ def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, mo
 def test_captions_name_the_papers_figure():
     for entry in figures.FIGURES.values():
         assert re.search(r"fig:\w+|not in the paper", entry.paper)
-
-
-def test_start_values_are_dashed_and_learned_ones_solid(shown):
-    figure, _ = figures.draw(shown, "filters")
-    lines = [line for line in figure.axes[1].get_lines() if len(line.get_xdata()) > 2]
-    assert [line.get_linestyle() for line in lines] == ["-", "--"] * 3
-    learned, start = lines[0].get_ydata(), lines[1].get_ydata()
-    np.testing.assert_allclose(learned, start, atol=1e-6, err_msg="nothing was learned yet")  # float32 filters
-
-
-def tiles(figure):
-    """(left edge, top edge) -> the image drawn there, of a sheet of tiles."""
-    (axes,) = figure.axes
-    return {(round(x0, 3), round(y1, 3)): image for image in axes.images for x0, _, _, y1 in [image.get_extent()]}
-
-
-def table(figure, n_rows, n_columns):
-    """The images of a sheet as a list of rows, without its colour scales."""
-    in_order = [image for _, image in sorted(tiles(figure).items(), key=lambda item: (-item[0][1], item[0][0]))]
-    return [in_order[row * n_columns : (row + 1) * n_columns] for row in range(n_rows)]
-
-
-def test_in_the_active_sets_white_means_none_and_no_count_is_grey(shown):
-    figure, caption = figures.draw(shown, "pooling")
-    taken = [
-        step for step in steps(shown.network, shown.test.images[shown.one_of_each_class(4)], 2) if "DP" in step.name
-    ]
-    *rows, scales = table(figure, 4, 7)
-    for column, step in ((3, taken[0]), (6, taken[1])):
-        for row, number in enumerate(step.counts):
-            drawn = rows[row][column].get_array()
-            np.testing.assert_array_equal(np.ma.getmaskarray(drawn), number == 0)
-            np.testing.assert_array_equal(drawn.filled(0), number)
-    for scale, n_maps in zip(scales, (2, 3), strict=True):
-        np.testing.assert_array_equal(scale.get_array().filled(0), [range(n_maps + 1)])
-        none, *some = scale.to_rgba(scale.get_array())[0, :, :3]
-        assert (none == 1).all() and min(np.ptp(colour) for colour in some) > 0.2
-    assert "none (white)" in caption and [text.get_text() for text in figure.axes[0].texts].count("maps") == 2
 
 
 @pytest.fixture(scope="module")

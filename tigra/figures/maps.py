@@ -116,9 +116,10 @@ def pooling(exhibit: Exhibit):
             sheet.count_scale(column, step.n_maps)
     text = (
         "A test image of each class (of many, of some), and its maps after each dynamic pooling, each column on one"
-        " scale (red above 0, blue below): grey nodes are not active, and count as 0; the number of active nodes stands in the corner. The columns 'active sets' show in"
-        " how many of the layer's maps a node is active, from none (white) over few (dark) to all (light), with the"
-        " scale below; the number is the size of their union Omega."
+        " scale (red above 0, blue below): grey nodes are not active, and count as 0; the number of active nodes"
+        " stands in the corner. The columns 'active sets' show in how many of the layer's maps a node is active, from"
+        " none (white) over few (dark) to all (light), with the scale below; the number is the size of their union"
+        " Omega."
     )
     return sheet.figure, text
 
