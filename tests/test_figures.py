@@ -21,7 +21,7 @@ from tigra.errors import UsageError
 from tigra.exhibit import exhibit
 from tigra.settings import Epoch
 
-pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install -e '.[figures]'")
+pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'tigra[figures]'")
 ROOT = Path(__file__).parent.parent
 LONG = ["a rather long name of a class", "price $5_{", "猫", *map(str, range(9))]
 
@@ -122,6 +122,37 @@ def test_layers_of_one_name_can_be_told_apart(twins, name):
         assert "divided by the layer's s_i" in caption and "before threshold and rectifier" in caption
 
 
+def test_a_map_that_is_0_everywhere_is_called_so_and_has_no_scale(twins, shown):
+    for subject in (twins, shown):
+        (axes,) = figures.draw(subject, "rotations")[0].axes
+        maps = [image for image in axes.images if image.get_array().shape == subject.network.graph.shape][8:]
+        is_live = np.array([image.get_array().any() for image in maps]).reshape(-1, 8)
+        assert [text.get_text() for text in axes.texts].count("all 0") == (~is_live).sum()
+        scales = [image for image in axes.images if image.get_array().shape == (64, 1)]
+        assert len(scales) == is_live.any(axis=1).sum() > 0
+        assert not is_live[0].any() if subject is twins else is_live.all()
+
+
+def test_a_long_label_stays_in_its_tile(odd):
+    figure, _ = figures.draw(odd, "labels")
+    (axes,) = figure.axes
+    left_edges = [image.get_extent()[0] for image in axes.images]
+    with figures.drawing():
+        figure.canvas.draw()
+    for text in axes.texts:
+        if text.get_bbox_patch() is not None:
+            inches = text.get_bbox_patch().get_window_extent().transformed(figure.dpi_scale_trans.inverted())
+            x = text.get_position()[0]
+            assert inches.x0 >= max(edge for edge in left_edges if edge < x), text.get_text()
+
+
+def test_the_first_and_lowest_accuracy_lies_off_the_axes(shown):
+    axes = figures.draw(shown, "training")[0].axes[1]
+    lowest = min(line.get_ydata()[0] for line in axes.get_lines()[:2])
+    (x, y), (left, bottom) = axes.transData.transform((1, lowest)), axes.transAxes.transform((0, 0))
+    assert x - left > 6 and y - bottom > 6, "a mark is about 7 pixels wide"
+
+
 def test_filters_that_are_no_sums_are_not_called_so(shown):
     figure, caption = figures.draw(shown, "filters")
     assert "sum" not in caption and [axes.get_title() for axes in figure.axes] == [
@@ -139,13 +170,13 @@ def test_wrong_images_are_framed_and_right_ones_are_not(shown):
 
 
 def test_all_files_are_written_with_a_page_that_shows_them(shown, tmp_path, monkeypatch):
-    few = {name: figures.FIGURES[name] for name in ("filters", "pooling", "confusion")}  # each is drawn above
+    few = {name: figures.FIGURES[name] for name in ("filters", "confusion")}  # each is drawn above
     monkeypatch.setattr(figures, "FIGURES", few)
-    monkeypatch.setattr(figures, "turning", partial(figures.turning, n_frames=12))
+    monkeypatch.setattr(figures, "turning", partial(figures.turning, n_frames=6))
     seen = []
     entries, skipped = figures.write(shown, tmp_path / "a" / "b", on_progress=lambda *report: seen.append(report))
     assert skipped == [] and [entry["figure"] for entry in entries] == [*few, "turning"]
-    assert seen[0] == ("filters", 0, 4) and seen[-1] == ("turning", 3, 4)
+    assert seen[0] == ("filters", 0, 3) and seen[-1] == ("turning", 2, 3)
     files = {name for entry in entries for name in entry["files"]}
     assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == files | {"index.html"}
     page = (tmp_path / "a" / "b" / "index.html").read_text()
@@ -160,18 +191,17 @@ def test_all_files_are_written_with_a_page_that_shows_them(shown, tmp_path, monk
                     picture.load()
                     assert max(picture.size) <= 1600
     with Image.open(tmp_path / "a" / "b" / "turning.gif") as picture:
-        assert picture.n_frames == 12 and picture.info["loop"] == 0
+        assert picture.n_frames == 6 and picture.info["loop"] == 0
     assert (tmp_path / "a" / "b" / "turning.gif").stat().st_size < 1.5e6
 
 
 def test_the_same_figure_is_the_same_file(shown):
-    for kind in ("png", "svg"):
-        contents = []
-        for _ in range(2):
-            figure, caption = figures.draw(shown, "confusion")
-            with figures.drawing():
-                contents.append(figures.as_files(figure, [kind], "title", caption)[kind])
-        assert contents[0] == contents[1]
+    contents = []
+    for _ in range(2):
+        figure, caption = figures.draw(shown, "confusion")
+        with figures.drawing():
+            contents.append(figures.as_files(figure, ["png", "svg"], "title", caption))
+    assert contents[0] == contents[1] and set(contents[0]) == {"png", "svg"}
 
 
 def test_the_animation_shows_the_active_nodes_and_does_without(shown, odd, bare):
@@ -184,7 +214,9 @@ def test_the_animation_shows_the_active_nodes_and_does_without(shown, odd, bare)
 
 def test_without_matplotlib_one_sentence_says_how_to_get_it(shown, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match="pip install matplotlib"):
+    words = "install it with: pip install 'tigra[figures]'"
+    assert re.sub("`", "", (ROOT / "README.md").read_text(encoding="utf-8")).count(words) == 1, "the same everywhere"
+    with pytest.raises(UsageError, match=re.escape(words)):
         figures.write(shown, tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with pytest.raises(UsageError, match="choose one of labels, graph, filters"):

@@ -57,8 +57,11 @@ class TileSheet:
         show_image(self.axes, image, extent=self.place(row, column), aspect="auto")
 
     def map(self, row: int, column: int, values: np.ndarray, largest: float, active: np.ndarray | None = None) -> None:
-        """A feature map, blue below 0 and red above; grey where it is not active."""
-        show_map(self.axes, values, largest, active, extent=self.place(row, column), aspect="auto")
+        """A feature map, blue below 0 and red above; grey where it is not active. An empty one is called so."""
+        x0, x1, y0, y1 = extent = self.place(row, column)
+        show_map(self.axes, values, largest, active, extent=extent, aspect="auto")
+        if not values.any():
+            self.axes.text((x0 + x1) / 2, (y0 + y1) / 2, "all 0", ha="center", va="center", color="0.4", fontsize=6)
 
     def counts(self, row: int, column: int, counts: np.ndarray, n_maps: int) -> None:
         """In how many of n maps a node is active: from few, dark, to all, light; white where in none."""
@@ -90,17 +93,24 @@ class TileSheet:
 
         x0, x1, y0, y1 = self.place(row, column)
         is_wrong = truth is not None and truth != predicted
-        text = f"✗ {written(predicted, LONGEST)}" if is_wrong else written(predicted, LONGEST)
+        cross = "✗ " if is_wrong else ""
         box = {"facecolor": VERMILLION if is_wrong else "black", "alpha": 0.85, "linewidth": 0, "pad": 1.2}
-        self.axes.text(
-            x1 - 0.025, y0 + 0.025, text, ha="right", va="bottom", color="white", fontsize=size, bbox=box, zorder=4
-        )
+        text = self.axes.text(
+            x1 - 0.025, y0 + 0.025, cross + written(predicted, LONGEST), ha="right", va="bottom", color="white",
+            fontsize=size, bbox=box, zorder=4,
+        )  # fmt: skip
+        for longest in range(min(LONGEST, len(predicted)) - 1, 0, -1):
+            if text.get_window_extent().width / self.figure.dpi <= x1 - x0 - 0.05:  # inches; the rest is the box's
+                break
+            text.set_text(cross + written(predicted, longest))
         if is_wrong:
             frame = Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=VERMILLION, linewidth=2.2, zorder=3)
             self.axes.add_patch(frame)
 
     def scale(self, row: int, largest: float) -> None:
-        """The colours of a row of maps with their numbers, at its end."""
+        """The colours of a row of maps with their numbers, at its end; none for maps that are 0 everywhere."""
+        if not largest:
+            return
         right, bottom = self.place(row, 0)[0] + self._n_columns_wide(), self.bottoms[row]
         extent = right + 0.03, right + 0.11, bottom, bottom + self.tall
         show_map(self.axes, np.linspace(largest, -largest, 64)[:, None], largest, extent=extent, aspect="auto")
@@ -123,18 +133,18 @@ def show_map(axes, values: np.ndarray, largest: float, active: np.ndarray | None
     """A feature map, blue below 0 and red above; grey where it is not active."""
     from matplotlib import colormaps
 
-    shown = values if active is None else np.ma.masked_where(~active, values)
+    shown, largest = values if active is None else np.ma.masked_where(~active, values), largest or 1.0
     return axes.imshow(shown, cmap=colormaps[SIGNED].with_extremes(bad=NOWHERE), vmin=-largest, vmax=largest, **where)
 
 
 def largest_size(values: np.ndarray) -> float:
-    """The end of a colour scale: all but a few outliers lie within, and 0 is in the middle.
+    """The end of a colour scale: all but a few outliers lie within, and 0 is in the middle; 0 if all are 0.
 
     >>> largest_size(np.array([0.0, -2.0, 2.0])), largest_size(np.zeros(3))
-    (2.0, 1.0)
+    (2.0, 0.0)
     """
     sizes = np.abs(values[values != 0])
-    return float(np.percentile(sizes, 99.5)) if sizes.size else 1.0
+    return float(np.percentile(sizes, 99.5)) if sizes.size else 0.0
 
 
 def one_digit(value: float) -> float:
