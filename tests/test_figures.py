@@ -133,8 +133,9 @@ def test_a_map_that_is_0_everywhere_is_called_so_and_has_no_scale(twins, shown):
         assert not is_live[0].any() if subject is twins else is_live.all()
 
 
-def test_a_long_label_stays_in_its_tile(odd):
-    figure, _ = figures.draw(odd, "labels")
+def test_a_long_label_stays_in_its_tile(shown, monkeypatch):
+    monkeypatch.setattr(shown.network, "class_names", ["a rather long name", "WWWWWWWWWWWW", "WWWWWWWWWWWW2"])
+    figure, _ = figures.draw(shown, "labels")
     (axes,) = figure.axes
     left_edges = [image.get_extent()[0] for image in axes.images]
     with figures.drawing():
@@ -147,7 +148,10 @@ def test_a_long_label_stays_in_its_tile(odd):
 
 
 def test_the_first_and_lowest_accuracy_lies_off_the_axes(shown):
-    axes = figures.draw(shown, "training")[0].axes[1]
+    figure, _ = figures.draw(replace(shown, history=history(60)), "training")
+    with figures.drawing():
+        figure.canvas.draw()
+    axes = figure.axes[1]
     lowest = min(line.get_ydata()[0] for line in axes.get_lines()[:2])
     (x, y), (left, bottom) = axes.transData.transform((1, lowest)), axes.transAxes.transform((0, 0))
     assert x - left > 6 and y - bottom > 6, "a mark is about 7 pixels wide"
