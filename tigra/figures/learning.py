@@ -29,6 +29,7 @@ def training(exhibit: Exhibit):
         axes.axvline(best.number, color="0.4", linestyle=":", linewidth=1, label=f"best epoch, {best.number}")
         axes.set(xlabel="epoch", xlim=(numbers[0] - room, numbers[-1] + room))
         axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xticks([tick for tick in axes.get_xticks() if numbers[0] <= tick <= numbers[-1]])
 
     losses, errors = (np.array([getattr(e, name) for e in epochs]) for name in ("valid_loss", "valid_error"))
     curves(left, [e.loss for e in epochs], losses)
