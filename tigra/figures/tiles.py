@@ -115,7 +115,7 @@ class TileSheet:
         extent = right + 0.03, right + 0.11, bottom, bottom + self.tall
         show_map(self.axes, np.linspace(largest, -largest, 64)[:, None], largest, extent=extent, aspect="auto")
         tick = one_digit(largest)
-        for value in (-tick, 0, tick):
+        for value in (-tick, 0, tick) if self.tall > 0.3 else (-tick, tick):  # as many as there is room for
             y = bottom + self.tall * (0.5 + 0.5 * value / largest)
             self.axes.plot(extent[1] + np.array([0, 0.02]), [y, y], color="0.3", linewidth=0.6)
             self.axes.text(extent[1] + 0.03, y, f"{value:g}".replace("-", "−"), ha="left", va="center", fontsize=6)
