@@ -73,16 +73,8 @@ def drawn_letters(figure, monkeypatch):
     return [(text.get_text(), Text.get_window_extent(text)) for text in dict.fromkeys(seen)]
 
 
-@pytest.mark.parametrize("name", figures.FIGURES)
-@pytest.mark.parametrize("case", ["shown", "odd", "bare"])
-def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, monkeypatch):
-    try:
-        figure, caption = figures.draw(request.getfixturevalue(case), name)
-    except UsageError as error:
-        assert case != "shown" and re.search("no spectral layer|no pooling layer|no record of its training", str(error))
-        return
-    assert caption.endswith(".") and len(caption) > 80
-    assert figure.get_figwidth() <= 7.3 and figure.get_figheight() < 10
+def check_letters(figure, monkeypatch):
+    """No letter is clipped, and none lies over another."""
     with figures.drawing():
         letters = drawn_letters(figure, monkeypatch)
     assert letters
@@ -93,6 +85,27 @@ def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, mo
         for other, its_box in letters[:i]:
             apart = box.x0 > its_box.x1 - 1.5 or its_box.x0 > box.x1 - 1.5
             assert apart or box.y0 > its_box.y1 - 1.5 or its_box.y0 > box.y1 - 1.5, f"{text!r} lies over {other!r}"
+
+
+@pytest.mark.parametrize("name", figures.FIGURES)
+@pytest.mark.parametrize("case", ["shown", "odd", "bare"])
+def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, monkeypatch):
+    try:
+        figure, caption = figures.draw(request.getfixturevalue(case), name)
+    except UsageError as error:
+        assert case != "shown" and re.search("no spectral layer|no pooling layer|no record of its training", str(error))
+        return
+    assert caption.endswith(".") and len(caption) > 80
+    assert figure.get_figwidth() <= 7.3 and figure.get_figheight() < 10
+    check_letters(figure, monkeypatch)
+
+
+def test_letters_beside_very_flat_images_have_room(small_splits, monkeypatch):
+    network = tigra.build_network("SC[2, 1]-DP[30]-SC[2, 1]-DP[30]-S[1]", (3, 14), 3, boundary="free")
+    split = tigra.Split(small_splits.test.images[:3, 5:8], small_splits.test.labels[:3])
+    splits = tigra.Splits("flat", split, split, split, split, ["0", "1", "2"], transform=None)
+    for name in ("rotations", "pooling"):
+        check_letters(figures.draw(exhibit(network, splits), name)[0], monkeypatch)
 
 
 def test_captions_name_the_papers_figure():
