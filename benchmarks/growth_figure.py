@@ -19,7 +19,7 @@ def draw(curves: dict, folder: Path | None, say) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        say("\nNo figure: matplotlib is not installed.")
+        say("\nNo figure. Figures need matplotlib; install it with: pip install 'tigra[figures]'.")
         return
     labels = list(dict.fromkeys(label for label, _ in curves))
     figure = Figure(figsize=(13, 8), layout="constrained")

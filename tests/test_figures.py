@@ -21,7 +21,7 @@ from tigra.errors import UsageError
 from tigra.exhibit import exhibit
 from tigra.settings import Epoch
 
-pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install -e '.[figures]'")
+pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'tigra[figures]'")
 ROOT = Path(__file__).parent.parent
 LONG = ["a rather long name of a class", "price $5_{", "猫", *map(str, range(9))]
 
@@ -73,16 +73,8 @@ def drawn_letters(figure, monkeypatch):
     return [(text.get_text(), Text.get_window_extent(text)) for text in dict.fromkeys(seen)]
 
 
-@pytest.mark.parametrize("name", figures.FIGURES)
-@pytest.mark.parametrize("case", ["shown", "odd", "bare"])
-def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, monkeypatch):
-    try:
-        figure, caption = figures.draw(request.getfixturevalue(case), name)
-    except UsageError as error:
-        assert case != "shown" and re.search("no spectral layer|no pooling layer|no record of its training", str(error))
-        return
-    assert caption.endswith(".") and len(caption) > 80
-    assert figure.get_figwidth() <= 7.3 and figure.get_figheight() < 10
+def check_letters(figure, monkeypatch):
+    """No letter is clipped, and none lies over another."""
     with figures.drawing():
         letters = drawn_letters(figure, monkeypatch)
     assert letters
@@ -95,17 +87,94 @@ def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, mo
             assert apart or box.y0 > its_box.y1 - 1.5 or its_box.y0 > box.y1 - 1.5, f"{text!r} lies over {other!r}"
 
 
+@pytest.mark.parametrize("name", figures.FIGURES)
+@pytest.mark.parametrize("case", ["shown", "odd", "bare"])
+def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, monkeypatch):
+    try:
+        figure, caption = figures.draw(request.getfixturevalue(case), name)
+    except UsageError as error:
+        assert case != "shown" and re.search("no spectral layer|no pooling layer|no record of its training", str(error))
+        return
+    assert caption.endswith(".") and len(caption) > 80
+    assert figure.get_figwidth() <= 7.3 and figure.get_figheight() < 10
+    check_letters(figure, monkeypatch)
+
+
+def test_letters_beside_very_flat_images_have_room(small_splits, monkeypatch):
+    network = tigra.build_network("SC[2, 1]-DP[30]-SC[2, 1]-DP[30]-S[1]", (3, 14), 3, boundary="free")
+    split = tigra.Split(small_splits.test.images[:3, 5:8], small_splits.test.labels[:3])
+    splits = tigra.Splits("flat", split, split, split, split, ["0", "1", "2"], transform=None)
+    for name in ("rotations", "pooling"):
+        check_letters(figures.draw(exhibit(network, splits), name)[0], monkeypatch)
+
+
 def test_captions_name_the_papers_figure():
     for entry in figures.FIGURES.values():
         assert re.search(r"fig:\w+|not in the paper", entry.paper)
 
 
-def test_start_values_are_dashed_and_learned_ones_solid(shown):
-    figure, _ = figures.draw(shown, "filters")
-    lines = [line for line in figure.axes[1].get_lines() if len(line.get_xdata()) > 2]
-    assert [line.get_linestyle() for line in lines] == ["-", "--"] * 3
-    learned, start = lines[0].get_ydata(), lines[1].get_ydata()
-    np.testing.assert_allclose(learned, start, atol=1e-6, err_msg="nothing was learned yet")  # float32 filters
+@pytest.fixture(scope="module")
+def twins(small_splits):
+    """Two layers of each name, and a filter for every pair of maps; the first map of the first layer is dead."""
+    network = tigra.build_network("SC[2, 1]-DP[60]-SC[2, 1]-DP[60]-S[1]", (14, 14), 3, mixing="pairs")
+    network.calibrate(small_splits.train.images)
+    network.layers[0].params["threshold"][0] = 1e3
+    return exhibit(network, small_splits)
+
+
+@pytest.mark.parametrize("name", ["rotations", "pooling", "mistakes", "filters"])
+def test_layers_of_one_name_can_be_told_apart(twins, name):
+    figure, caption = figures.draw(twins, name)
+    kind = "DP[60]" if name == "pooling" else "SC[2, 1]"
+    headings = [text.get_text() for text in figure.axes[0].texts] + [axes.get_title() for axes in figure.axes]
+    headings = [heading for heading in headings if kind in heading]
+    assert len(headings) == len(set(headings)) == {"filters": 2, "pooling": 6}.get(name, 4)
+    assert {heading[:7] for heading in headings} == {"layer 1", "layer 2"}
+    if name == "filters":
+        assert all("sum over input maps" in heading for heading in headings)
+        assert "divided by the layer's s_i" in caption and "before threshold and rectifier" in caption
+
+
+def test_a_map_that_is_0_everywhere_is_called_so_and_has_no_scale(twins, shown):
+    for subject in (twins, shown):
+        (axes,) = figures.draw(subject, "rotations")[0].axes
+        maps = [image for image in axes.images if image.get_array().shape == subject.network.graph.shape][8:]
+        is_live = np.array([image.get_array().any() for image in maps]).reshape(-1, 8)
+        assert [text.get_text() for text in axes.texts].count("all 0") == (~is_live).sum()
+        scales = [image for image in axes.images if image.get_array().shape == (64, 1)]
+        assert len(scales) == is_live.any(axis=1).sum() > 0
+        assert not is_live[0].any() if subject is twins else is_live.all()
+
+
+def test_a_long_label_stays_in_its_tile(shown, monkeypatch):
+    monkeypatch.setattr(shown.network, "class_names", ["a rather long name", "WWWWWWWWWWWW", "WWWWWWWWWWWW2"])
+    figure, _ = figures.draw(shown, "labels")
+    (axes,) = figure.axes
+    left_edges = [image.get_extent()[0] for image in axes.images]
+    with figures.drawing():
+        figure.canvas.draw()
+    for text in axes.texts:
+        if text.get_bbox_patch() is not None:
+            inches = text.get_bbox_patch().get_window_extent().transformed(figure.dpi_scale_trans.inverted())
+            x = text.get_position()[0]
+            assert inches.x0 >= max(edge for edge in left_edges if edge < x), text.get_text()
+
+
+def test_the_first_and_lowest_accuracy_lies_off_the_axes(shown):
+    figure, _ = figures.draw(replace(shown, history=history(60)), "training")
+    with figures.drawing():
+        figure.canvas.draw()
+    axes = figure.axes[1]
+    lowest = min(line.get_ydata()[0] for line in axes.get_lines()[:2])
+    (x, y), (left, bottom) = axes.transData.transform((1, lowest)), axes.transAxes.transform((0, 0))
+    assert min(axes.get_xticks()) >= 1 and x - left > 6 and y - bottom > 6, "a mark is about 7 pixels wide"
+
+
+def test_filters_that_are_no_sums_are_not_called_so(shown):
+    figure, caption = figures.draw(shown, "filters")
+    assert "sum" not in caption and [axes.get_title() for axes in figure.axes] == [
+        "layer 1, SC[2, 2]", "layer 2, SC[3, 2]"
+    ]  # fmt: skip
 
 
 def test_wrong_images_are_framed_and_right_ones_are_not(shown):
@@ -118,13 +187,13 @@ def test_wrong_images_are_framed_and_right_ones_are_not(shown):
 
 
 def test_all_files_are_written_with_a_page_that_shows_them(shown, tmp_path, monkeypatch):
-    few = {name: figures.FIGURES[name] for name in ("filters", "pooling", "confusion")}  # each is drawn above
+    few = {name: figures.FIGURES[name] for name in ("filters", "confusion")}  # each is drawn above
     monkeypatch.setattr(figures, "FIGURES", few)
-    monkeypatch.setattr(figures, "turning", partial(figures.turning, n_frames=12))
+    monkeypatch.setattr(figures, "turning", partial(figures.turning, n_frames=6))
     seen = []
     entries, skipped = figures.write(shown, tmp_path / "a" / "b", on_progress=lambda *report: seen.append(report))
     assert skipped == [] and [entry["figure"] for entry in entries] == [*few, "turning"]
-    assert seen[0] == ("filters", 0, 4) and seen[-1] == ("turning", 3, 4)
+    assert seen[0] == ("filters", 0, 3) and seen[-1] == ("turning", 2, 3)
     files = {name for entry in entries for name in entry["files"]}
     assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == files | {"index.html"}
     page = (tmp_path / "a" / "b" / "index.html").read_text()
@@ -139,18 +208,17 @@ def test_all_files_are_written_with_a_page_that_shows_them(shown, tmp_path, monk
                     picture.load()
                     assert max(picture.size) <= 1600
     with Image.open(tmp_path / "a" / "b" / "turning.gif") as picture:
-        assert picture.n_frames == 12 and picture.info["loop"] == 0
+        assert picture.n_frames == 6 and picture.info["loop"] == 0
     assert (tmp_path / "a" / "b" / "turning.gif").stat().st_size < 1.5e6
 
 
 def test_the_same_figure_is_the_same_file(shown):
-    for kind in ("png", "svg"):
-        contents = []
-        for _ in range(2):
-            figure, caption = figures.draw(shown, "confusion")
-            with figures.drawing():
-                contents.append(figures.as_files(figure, [kind], "title", caption)[kind])
-        assert contents[0] == contents[1]
+    contents = []
+    for _ in range(2):
+        figure, caption = figures.draw(shown, "confusion")
+        with figures.drawing():
+            contents.append(figures.as_files(figure, ["png", "svg"], "title", caption))
+    assert contents[0] == contents[1] and set(contents[0]) == {"png", "svg"}
 
 
 def test_the_animation_shows_the_active_nodes_and_does_without(shown, odd, bare):
@@ -163,7 +231,9 @@ def test_the_animation_shows_the_active_nodes_and_does_without(shown, odd, bare)
 
 def test_without_matplotlib_one_sentence_says_how_to_get_it(shown, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match="pip install matplotlib"):
+    words = "install it with: pip install 'tigra[figures]'"
+    assert re.sub("`", "", (ROOT / "README.md").read_text(encoding="utf-8")).count(words) == 1, "the same everywhere"
+    with pytest.raises(UsageError, match=re.escape(words)):
         figures.write(shown, tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with pytest.raises(UsageError, match="choose one of labels, graph, filters"):
@@ -213,3 +283,18 @@ def test_the_tour_has_ten_pictures_which_its_command_makes():
         "index.html", "turning.gif", *(f"{name}.png" for name in pictures)
     }  # fmt: skip
     assert (ROOT / "docs" / "tour" / "turning.gif").stat().st_size < 1.5e6
+
+
+def test_the_tour_names_code_that_exists_and_counts_the_layers_rightly():
+    from tests.test_docs import resolve
+
+    text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    named = [name for line in re.findall(r"^Code: (.*)$", text, re.MULTILINE) for name in re.findall("`(.+?)`", line)]
+    assert len(named) >= 9
+    for name in named:
+        assert resolve(name) is not None, name
+    (architecture,) = set(re.findall(r"`(SC\[.+?)`", text))
+    network = tigra.build_network(architecture, (28, 28), 3)
+    widths = [len(layer.params["bias"]) for layer in network.layers if isinstance(layer, tigra.layers.Dense)]
+    words = f"{['Two', 'Three', 'Four'][len(widths) - 2]} fully connected layers, 50, 30 and 10 wide and one output for"
+    assert words in text and widths == [50, 30, 10, 3]

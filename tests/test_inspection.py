@@ -63,6 +63,35 @@ def test_filter_banks_hold_learned_and_start_values_of_every_spectral_layer(netw
         assert np.abs(bank.learned - bank.start).max() > 1e-4
 
 
+def test_responses_of_paired_filters_are_those_to_equal_input_maps_before_the_rectifier(small_network, small_splits):
+    network = small_network(dtype="float64", mixing="pairs")
+    network.calibrate(small_splits.train.images)
+    for layer in network.layers:
+        if isinstance(layer, tigra.PairedConv):
+            layer.params["alpha"] *= 1.5  # learned: s_i stay those of the start
+            assert layer.is_calibrated
+    frequencies, vectors = np.linalg.eigh(network.graph.laplacian.toarray())
+    chosen = [0, 40, 120]
+    for number, (bank, place) in enumerate(zip(filter_banks(network, 5), (0, 2), strict=True), start=1):
+        layer = network.layers[place]
+        n_in = layer.params["alpha"].shape[2]
+        equal = np.repeat(vectors[None, :, chosen], n_in, axis=0)
+        sums = layer.sums(tigra.GraphSignal(equal, np.ones(equal.shape, bool))).reshape(-1, *equal.shape[1:])
+        response = inspection._response(layer, layer, frequencies[chosen])
+        np.testing.assert_allclose(sums, response[:, None] * vectors[:, chosen], atol=1e-10)
+        np.testing.assert_allclose(bank.start, bank.learned / 1.5, atol=1e-12)
+        np.testing.assert_array_equal(bank.learned, inspection._response(layer, layer, bank.frequencies))
+        assert bank.is_sum and bank.number == number
+
+
+def test_layers_of_one_name_are_numbered(small_splits):
+    network = build_network("SC[2, 2]-DP[60]-SC[2, 2]-DP[60]-S[1]", (14, 14), 3)
+    taken = steps(network, small_splits.test.images[:1])
+    named = [(step.name, step.number) for step in taken]
+    assert named == [("image", 0), ("SC[2, 2]", 1), ("DP[60]", 1), ("SC[2, 2]", 2), ("DP[60]", 2)]
+    assert [(bank.number, bank.is_sum) for bank in filter_banks(network)] == [(1, False), (2, False)]
+
+
 @pytest.mark.parametrize("options", [{}, {"boundary": "free"}, {"neighbours": 4}, {"diagonal_weight": 0.25}])
 @pytest.mark.parametrize("shape", [(1, 2), (6, 5)])
 def test_the_highest_frequency_is_the_largest_eigenvalue(shape, options):

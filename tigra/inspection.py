@@ -43,13 +43,29 @@ def layer_name(layer) -> str:
     return f"S[{layer.max_order}]" if isinstance(layer, Statistics) else type(layer).__name__
 
 
+def layer_numbers(layers) -> list[int]:
+    """The place of each layer among those of its kind, from 1: what tells layers of equal name apart.
+
+    >>> layer_numbers(build_network("SC[1, 1]-DP[2]-SC[1, 1]-S[0]", (2, 2), n_classes=2).layers[:4])
+    [1, 1, 2, 1]
+    """
+    return [sum(isinstance(before, type(layer)) for before in layers[: i + 1]) for i, layer in enumerate(layers)]
+
+
 # --- filters ------------------------------------------------------------------------------------------
 
 
 class FilterBank(NamedTuple):
-    """The filters of one spectral layer over the frequencies (F,): learned and start values, both (K, F)."""
+    """The filters of one spectral layer over the frequencies (F,): learned and start values, both (K, F).
+
+    number : of the layer among the spectral ones, from 1
+    is_sum : whether every pair of maps has a filter of its own; a row then is the sum over all input maps
+        divided by s_i, that is, the response to equal input maps, before threshold and rectifier
+    """
 
     name: str
+    number: int
+    is_sum: bool
     frequencies: np.ndarray
     learned: np.ndarray
     start: np.ndarray
@@ -69,10 +85,15 @@ def filter_banks(network: Network, n_frequencies: int = 201) -> list[FilterBank]
     """
     frequencies = np.linspace(0, 2, n_frequencies)
     return [
-        FilterBank(layer_name(layer), frequencies, *(_response(layer, which, frequencies) for which in (layer, start)))
-        for layer, start in zip(network.layers, start_network(network).layers, strict=True)
+        FilterBank(
+            layer_name(layer), number, isinstance(layer, PairedConv), frequencies,
+            *(_response(layer, which, frequencies) for which in (layer, start)),
+        )
+        for layer, number, start in zip(
+            network.layers, layer_numbers(network.layers), start_network(network).layers, strict=True
+        )
         if isinstance(layer, SPECTRAL)
-    ]
+    ]  # fmt: skip
 
 
 def _response(layer, which, frequencies):
@@ -103,12 +124,14 @@ class Step(NamedTuple):
     """What one graph layer gave for n images.
 
     name : the layer in the paper's notation; "image" for the network's input y_0
+    number : of the layer among those of its kind, from 1; 0 for the image
     maps : numbers of the M maps that are shown, of n_maps
     values : (n, M, height, width); active : the same, True on the maps' active nodes
     counts : (n, height, width), in how many of the n_maps maps a node is active: above 0 on Omega
     """
 
     name: str
+    number: int
     maps: np.ndarray
     n_maps: int
     values: np.ndarray
@@ -121,7 +144,9 @@ def steps(network: Network, images, most_maps: int = 3) -> list[Step]:
     twin, prepared = network.replica(), network.prepare(images)
     by_image = [_steps_of_one(twin, row[None], most_maps) for row in prepared]  # one at a time, for memory's sake
     return [
-        first._replace(**{part: np.stack([getattr(step, part) for step in same]) for part in Step._fields[3:]})
+        first._replace(
+            **{part: np.stack([getattr(step, part) for step in same]) for part in ("values", "active", "counts")}
+        )
         for same in zip(*by_image, strict=True)
         for first in same[:1]
     ]
@@ -129,22 +154,22 @@ def steps(network: Network, images, most_maps: int = 3) -> list[Step]:
 
 def _steps_of_one(network: Network, prepared: np.ndarray, most_maps: int) -> list[Step]:
     signal = network.signal(prepared)
-    taken = [_as_pictures("image", signal, network.graph.shape, most_maps)]
-    for layer in network.layers:
+    taken = [_as_pictures("image", 0, signal, network.graph.shape, most_maps)]
+    for layer, number in zip(network.layers, layer_numbers(network.layers), strict=True):
         if isinstance(layer, Statistics):
             return taken
         signal = layer.forward(signal)
         layer.forget()
-        taken.append(_as_pictures(layer_name(layer), signal, network.graph.shape, most_maps))
+        taken.append(_as_pictures(layer_name(layer), number, signal, network.graph.shape, most_maps))
     return taken
 
 
-def _as_pictures(name, signal: GraphSignal, shape, most_maps: int) -> Step:
+def _as_pictures(name, number, signal: GraphSignal, shape, most_maps: int) -> Step:
     """The step for one image, without the axis of images."""
     values, active = signal.values[:, :, 0], np.broadcast_to(signal.active, signal.values.shape)[:, :, 0]
     maps = spread(len(values), most_maps)
     shown = values[maps].reshape(-1, *shape), active[maps].reshape(-1, *shape)
-    return Step(name, maps, len(values), *shown, active.sum(axis=0).reshape(shape))
+    return Step(name, number, maps, len(values), *shown, active.sum(axis=0).reshape(shape))
 
 
 # --- statistics -----------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def _frames(exhibit: Exhibit, turned: FullTurn, pooled: list[Step]):
     margin, names = exhibit.network.options["margin"], exhibit.class_names
     truth = int(exhibit.upright.labels[exhibit.subject])
     n_panels = 1 + len(pooled)
-    figure = new_figure(height=2.3, width=1.95 * n_panels + 2.4)
+    figure = new_figure(height=2.45 if pooled else 2.3, width=1.95 * n_panels + 2.4)
     axes = figure.subplots(1, n_panels + 1, width_ratios=[1.0] * n_panels + [1.1])
     for panel in axes[:-1]:
         panel.set(xticks=[], yticks=[])
@@ -91,7 +91,7 @@ def _frames(exhibit: Exhibit, turned: FullTurn, pooled: list[Step]):
 
 
 def _active_nodes(panel, step: Step):
-    panel.set_title(f"active nodes after {step.name}")
+    panel.set_title(f"active nodes after\nlayer {step.number}, {step.name}")
     return show_map(panel, step.values[0, 0], largest_size(step.values), step.active[0, 0])
 
 

@@ -18,6 +18,7 @@ BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = LINES = (
 )  # fmt: skip
 MARKERS = "osD^vPX"
 SEQUENTIAL, SIGNED = "cividis", "RdBu_r"
+COUNTS = "viridis"  # no grey in its middle, where grey stands for something else
 STYLE = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 8,
@@ -41,9 +42,7 @@ def drawing():
     try:
         import matplotlib
     except ImportError as error:
-        raise UsageError(
-            "Figures need matplotlib, which is not installed; install it: python -m pip install matplotlib."
-        ) from error
+        raise UsageError("Figures need matplotlib; install it with: pip install 'tigra[figures]'.") from error
     with matplotlib.rc_context(STYLE):
         yield
 
@@ -84,9 +83,12 @@ def written(name: str, longest: int = 18) -> str:
 
     >>> print(written("cat"), written("price $5"), written("a very long name of a class", longest=11))
     cat price \\$5 a ve...lass
+    >>> written("elephant", longest=4)  # no room for dots
+    'elep'
     """
     half = (longest - 3) // 2
-    name = name if len(name) <= longest else f"{name[:half]}...{name[-half:]}"
+    if len(name) > longest:
+        name = f"{name[:half]}...{name[-half:]}" if half > 0 else name[:longest]
     return "".join(c if ord(c) in _known_letters() else "?" for c in name).replace("$", r"\$")
 
 

@@ -20,14 +20,16 @@ def training(exhibit: Exhibit):
     best = next(epoch for epoch in reversed(epochs) if epoch.best)
     figure = new_figure(height=2.7)
     left, right = figure.subplots(1, 2)
+    room = max(0.5, 0.03 * len(epochs))  # the first epoch, often the worst, does not lie on the axis
     marks = {"markersize": 3.5, "markevery": max(1, len(epochs) // 12)}
 
     def curves(axes, of_training, of_validation):
         axes.plot(numbers, of_training, color=BLUE, marker="o", label="training", **marks)
         axes.plot(numbers, of_validation, "--", color=VERMILLION, marker="s", label="validation", **marks)
         axes.axvline(best.number, color="0.4", linestyle=":", linewidth=1, label=f"best epoch, {best.number}")
-        axes.set(xlabel="epoch", xlim=(numbers[0] - 0.5, numbers[-1] + 0.5))
+        axes.set(xlabel="epoch", xlim=(numbers[0] - room, numbers[-1] + room))
         axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xticks([tick for tick in axes.get_xticks() if numbers[0] <= tick <= numbers[-1]])
 
     losses, errors = (np.array([getattr(e, name) for e in epochs]) for name in ("valid_loss", "valid_error"))
     curves(left, [e.loss for e in epochs], losses)
@@ -35,7 +37,8 @@ def training(exhibit: Exhibit):
     left.set(ylabel="loss", ylim=(0, None))
     left.legend()
     curves(right, [100 * e.accuracy for e in epochs], [100 * e.valid_accuracy for e in epochs])
-    right.set(ylabel="accuracy, %", ylim=(None, 101))
+    lowest = 100 * min(min(e.accuracy, e.valid_accuracy) for e in epochs)
+    right.set(ylabel="accuracy, %", ylim=(lowest - max(0.5, 0.06 * (101 - lowest)), 101))
     text = (
         f"Training on {exhibit.dataset}, {len(epochs)} epochs. Loss (with smoothed labels, where these are used, for"
         " training images only; the band is the standard error of the validation loss) and accuracy. The dotted line"

@@ -58,7 +58,7 @@ def rotations(exhibit: Exhibit):
     rows = _maps_after_convolutions(network, turned)
     if not rows:
         raise NothingToShow("the network has no spectral layer")
-    row_labels = ["image", *(f"{step.name}\nfilter {step.maps[place] + 1}" for step, place in rows)]
+    row_labels = ["image", *(_heading(step, f"filter {step.maps[place] + 1}") for step, place in rows)]
     heads = [f"{angle}°" for angle in ANGLES]
     sheet = TileSheet(network.graph.shape, row_labels, heads, bars=True)
     predicted, truth = network.predict(turned, exhibit.threads), exhibit.upright.labels[exhibit.subject]
@@ -77,6 +77,11 @@ def rotations(exhibit: Exhibit):
         " Each row has one scale."
     )
     return sheet.figure, text
+
+
+def _heading(step: Step, what: str) -> str:
+    """Numbered, because a network may have several layers of one name."""
+    return f"layer {step.number}\n{step.name}\n{what}"
 
 
 def _maps_after_convolutions(network, images) -> list[tuple[Step, int]]:
@@ -99,18 +104,22 @@ def pooling(exhibit: Exhibit):
     columns = [(step, place) for step in taken for place in [*range(len(step.maps)), None]]
     heads = ["image"]
     for step, place in columns:
-        heads.append(f"{step.name}\n{'active sets' if place is None else f'map {step.maps[place] + 1}'}")
+        heads.append(_heading(step, "active sets" if place is None else f"map {step.maps[place] + 1}"))
     row_labels = [written(names[exhibit.test.labels[number]]) for number in numbers]
-    sheet = TileSheet(network.graph.shape, row_labels, heads)
+    sheet = TileSheet(network.graph.shape, row_labels, heads, foot=True)
     for row, number in enumerate(numbers):
         _labelled_image(sheet, row, 0, exhibit, number, margin=network.options["margin"])
         for column, (step, place) in enumerate(columns, start=1):
             _pooled_tile(sheet, row, column, step, place)
+    for column, (step, place) in enumerate(columns, start=1):
+        if place is None:
+            sheet.count_scale(column, step.n_maps)
     text = (
-        "A test image of each class (of many, of some), and its maps after each dynamic pooling: grey nodes are not"
-        " active, and count as 0; the number of active nodes stands in the corner. The columns 'active sets' show in"
-        " how many of the layer's maps a node is active, from none (grey) over few (dark) to all (light); the number"
-        " is the size of their union Omega."
+        "A test image of each class (of many, of some), and its maps after each dynamic pooling, each column on one"
+        " scale (red above 0, blue below): grey nodes are not active, and count as 0; the number of active nodes"
+        " stands in the corner. The columns 'active sets' show in how many of the layer's maps a node is active, from"
+        " none (white) over few (dark) to all (light), with the scale below; the number is the size of their union"
+        " Omega."
     )
     return sheet.figure, text
 
@@ -134,7 +143,7 @@ def mistakes(exhibit: Exhibit, n_rows: int = 7):
     shown_right = right[spread(len(right), n_rows - len(shown_wrong))]
     numbers = np.concatenate([shown_wrong, shown_right])
     columns = _maps_after_convolutions(network, exhibit.test.images[numbers])
-    heads = ["image", *(f"{step.name}\nfilter {step.maps[place] + 1}" for step, place in columns)]
+    heads = ["image", *(_heading(step, f"filter {step.maps[place] + 1}") for step, place in columns)]
     row_labels = [
         f"{'wrong' if exhibit.is_wrong[number] else 'right'}:\nis {written(names[exhibit.test.labels[number]], 12)}"
         for number in numbers

@@ -105,9 +105,15 @@ def filters(exhibit: Exhibit):
     kinds = [Line2D([], [], color="0.3", label="learned"), Line2D([], [], color="0.3", ls="--", lw=0.9, label="start")]
     figure.legend(handles=kinds, loc="outside lower center", ncols=2)
     moved = max(float(np.abs(bank.learned - bank.start)[:, bank.frequencies <= edge].max()) for bank in banks)
+    what = "Filters of the spectral layers over the graph's frequencies."
+    if any(bank.is_sum for bank in banks):
+        what += (
+            " Every pair of maps has a filter of its own here; line i is the sum of its filters over all input maps,"
+            " divided by the layer's s_i, which is the response to equal input maps before threshold and rectifier."
+        )
     text = (
-        "Filters of the spectral layers over the graph's frequencies: learned (solid) and at the start of training"
-        " (dashed; start values are rebuilt from the architecture and the seed). Training moved a response by up to"
+        f"{what} Solid: learned; dashed: at the start of training"
+        " (start values are rebuilt from the architecture and the seed). Training moved a response by up to"
         f" {moved:.2g}. Grey: beyond {edge:.2f} this grid has no frequencies."
     )
     return figure, text
@@ -128,7 +134,10 @@ def _responses(figure, axes, bank: FilterBank, edge: float) -> None:
     axes.axhline(0, color="0.5", linewidth=0.6, zorder=0)
     inside = np.concatenate([bank.learned, bank.start])[:, bank.frequencies <= edge]
     room = 0.06 * max(float(np.ptp(inside)), 1e-3)
-    axes.set(xlim=(0, 2), ylim=(inside.min() - room, inside.max() + room), xlabel="frequency λ", title=bank.name)
+    axes.set(xlim=(0, 2), ylim=(inside.min() - room, inside.max() + room), xlabel="frequency λ")
+    axes.set_title(
+        f"layer {bank.number}, {bank.name}" + ("\nsum over input maps / $s_i$, unrectified" if bank.is_sum else "")
+    )
     if is_few:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=7, columnspacing=1, handlelength=1.8)
         return
