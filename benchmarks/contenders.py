@@ -12,7 +12,10 @@ from benchmarks.problems import Problem, Settings, Size
 RATE = 1e-5  # of Adam while the clock runs: the network hardly changes
 CHECK_RATE = 1e-2  # of Adam in the check
 # relative errors of norms: loss, scores, gradient of each array of parameters, change of the parameters in two steps
-TOLERANCES = {"float64": (1e-9, 1e-9, 1e-8, 1e-4), "float32": (1e-4, 1e-4, 5e-3, None)}  # 2.3e-3 were seen for alpha, ETH-80, NumPy + SciPy
+TOLERANCES = {
+    "float64": (1e-9, 1e-9, 1e-8, 1e-4),
+    "float32": (1e-4, 1e-4, 5e-3, None),
+}  # 2.3e-3 were seen for alpha, ETH-80, NumPy + SciPy
 NO_TORCH = "torch is not installed: its rows are left out."
 
 
