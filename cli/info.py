@@ -24,7 +24,7 @@ def info(model, as_json):
     layers = [
         {
             "layer": type(layer).__name__,
-            "parameters": layer.n_parameters,
+            "parameters": sum(array.size for array in layer.params.values()),
             "shapes": {name: list(array.shape) for name, array in (layer.params | layer.state).items()},
         }
         for layer in network.layers
@@ -52,7 +52,9 @@ def info(model, as_json):
         (number, entry["layer"], entry["parameters"], _shapes(entry["shapes"])) for number, entry in enumerate(layers)
     ]
     click.echo(table(rows, header=("", "layer", "parameters", "arrays")))
-    if content["dataset"]:
+    if content["dataset"] and content["finished"] and not content["epochs"]:  # DeepScat has no epochs
+        click.echo(f"\nfitted on {content['dataset']}")
+    elif content["dataset"]:
         state = "finished" if content["finished"] else "interrupted, go on with tigra train --resume"
         click.echo(
             f"\ntrained on {content['dataset']}, {content['epochs']} epochs ({state}), best {content['best_epoch']}"

@@ -203,7 +203,8 @@ def _fit(splits, out, threads, as_json, settings, progress, stop) -> None:
     if as_json:
         return print_json(report)
     _print_report(report, splits)
-    click.echo(f"fitted, settings by upright validation, {_effort(report, threads)}, saved as {out}")
+    how = "fitted, settings by upright validation" if settings["recipe"] == "best" else "fitted as printed"
+    click.echo(f"{how}, {_effort(report, threads)}, saved as {out}")
 
 
 def _effort(report, threads) -> str:

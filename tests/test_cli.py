@@ -380,3 +380,20 @@ def test_the_list_of_commands_is_shown_without_loading_them():
 
 def test_version_is_the_packages():
     assert run("--version").stdout == f"tigra {tigra.__version__}\n"
+
+
+def test_methods_to_compare_with_are_trained_or_fitted_by_their_recipes(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    out = ["--out", tmp_path / "model.npz"]
+    report = json.loads(run("train", "mnist-012", "--method", "convnet", "--epochs", "1", *out, "--json").stdout)
+    assert report["architecture"] == "C[3]-P[2]-C[6]-P[2]-FC[50]-FC[30]-FC[10]"
+    paper = run("train", "mnist-012", "--method", "convnet", "--recipe", "paper", "--epochs", "1", *out).stdout
+    assert "9621 parameters" in paper and load_model(tmp_path / "model.npz").network.options["init"] == "paper"
+    fitted = run("train", "mnist-012", "--method", "deepscat", "--recipe", "paper", "--architecture",
+                 "W[1, 2]-PCA[2]", *out).stdout  # fmt: skip
+    assert "W[1, 2]-PCA[2]" in fitted and "fitted as printed" in fitted and "best epoch" not in fitted
+    info = run("info", tmp_path / "model.npz").stdout
+    assert "W[1, 2]-PCA[2]" in info and "fitted on mnist-012" in info
+    refused = run("train", "mnist-012", "--method", "deepscat", "--epochs", "3", expect=2)
+    assert "leave out --epochs" in refused.stderr
+    assert "of a TIGraNet" in run("figures", tmp_path / "model.npz", "--out", tmp_path / "f", expect=2).stderr

@@ -17,7 +17,6 @@ from tigra.polynomials import (
     chebyshev_adjoint,
     laplacian_powers,
     laplacian_powers_adjoint,
-    laplacian_step,
 )
 from tigra.workspace import Workspace, aligned_empty
 
@@ -51,24 +50,6 @@ def masked_powers_adjoint(graph: Graph, terms, sets, space: Workspace) -> np.nda
     for k in range(len(sets)):
         back[k] = laplacian_powers_adjoint(graph, (terms * sets[k])[:, None])[0]
     return back
-
-
-def laplacian_terms(graph: Graph, y, degree: int, space: Workspace) -> np.ndarray:
-    """L^m y_k for m = 0..degree and every map, in the workspace: (K, N, B)  ->  (degree+1, K, N, B)."""
-    terms = space.array("terms", (degree + 1, *y.shape), y.dtype)
-    terms[0] = y
-    for m in range(1, degree + 1):
-        laplacian_step(graph, terms[m - 1], terms[m - 1], 1, 0, 0, out=terms[m])
-    return terms
-
-
-def laplacian_terms_adjoint(graph: Graph, terms, space: Workspace) -> np.ndarray:
-    """sum_m L^m terms[m] by Horner's rule: (degree+1, K, N, B)  ->  (K, N, B)."""
-    result = terms[-1]
-    for m in range(len(terms) - 2, -1, -1):  # terms[m] + L result, the last into an array of its own
-        room = space.result("sum", result.shape, result.dtype) if m == 0 else space.array(f"sum{m % 2}", *_like(result))
-        result = laplacian_step(graph, result, terms[m], 1, 0, 1, out=room)
-    return result if len(terms) > 1 else result.copy()
 
 
 def chebyshev_moments(graph: Graph, z, max_order: int, space: Workspace) -> np.ndarray:
@@ -115,10 +96,6 @@ def _stencil(graph: Graph, dtype) -> tuple:
     """((height, width), weight of straight neighbours, of diagonal ones), the weights in dtype."""
     shape, straight, diagonal, _ = graph.stencil
     return shape, dtype.type(straight), dtype.type(diagonal)
-
-
-def _like(array) -> tuple:
-    return array.shape, array.dtype
 
 
 def _room(shape, n_batch, dtype, space: Workspace) -> tuple[np.ndarray, np.ndarray]:

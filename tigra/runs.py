@@ -13,14 +13,13 @@ from tigra.errors import DatasetError, ModelFileError, UsageError
 from tigra.fitting import DEEPSCAT_RECIPES, fit_deepscat, suited
 from tigra.methods import METHODS
 from tigra.model_file import Model, save
-from tigra.recipes import RECIPE_NAMES, find_recipe
+from tigra.recipes import LEAST_STEPS, RECIPE_NAMES, find_recipe
 from tigra.settings import FitOptions
 from tigra.sources import cache_folder
 from tigra.splits import Splits
 from tigra.training import Training, accuracy, split_hash
 
 METHOD_NAMES = "tigranet", *METHODS, "deepscat"
-LEAST_STEPS = 600  # on a folder of few pictures
 
 
 def recipe_for(dataset: str, name: str = "best", method: str = "tigranet") -> dict:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tigra.errors import ShapeError, UsageError
-from tigra.fused import laplacian_terms, laplacian_terms_adjoint
 from tigra.graph import Graph, GraphSignal
 from tigra.kernels import combine
 from tigra.layers.base import Layer
+from tigra.polynomials import laplacian_powers, laplacian_powers_adjoint
 
 LARGEST_THRESHOLD = 0.4  # of the start values
 
@@ -95,7 +95,8 @@ class PairedConv(Layer):
         np.matmul(weights.T, grad_sums, out=grad_terms.reshape(flat_terms.shape))
         if sets is not None:
             grad_terms *= sets
-        return laplacian_terms_adjoint(self.graph, grad_terms, space)
+        room = space.result("room", (2, *terms.shape[1:]), terms.dtype)
+        return laplacian_powers_adjoint(self.graph, grad_terms, room)
 
     def _weights(self) -> np.ndarray:
         """alpha / s as a matrix (K_out, (M+1) K_in)."""
@@ -107,7 +108,8 @@ class PairedConv(Layer):
         alpha = self.params["alpha"]
         y, sets = self._check_signal(signal, alpha.shape[2], self.graph.n_nodes)
         omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
-        terms = laplacian_terms(self.graph, np.ascontiguousarray(y), alpha.shape[1] - 1, self._space)
+        terms = self._space.array("terms", (alpha.shape[1], *y.shape), y.dtype)
+        laplacian_powers(self.graph, np.ascontiguousarray(y), alpha.shape[1] - 1, out=terms)
         if self.active == "all":
             return terms, None, np.ones_like(omega)
         sets = omega if self.active == "union" else sets
