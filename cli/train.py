@@ -13,7 +13,7 @@ from tigra_cli.data_options import check_options, data_options, given_options, l
 from tigra_cli.options import EXISTING_FILE
 from tigra_cli.output import Progress, duration, percent, print_json, table
 
-from tigra.architecture import MIXINGS
+from tigra.architecture import GROUNDS, MIXINGS
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
 from tigra.layers.dense import START_VALUES
@@ -38,7 +38,7 @@ SAVE_EVERY = 10  # seconds between saves while training, so that a power cut cos
 FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay", "label_smoothing"
 NETWORK_OPTIONS = (
     "architecture", "smoothing", "margin", "neighbours", "diagonal_weight", "boundary", "active", "mixing", "init",
-    "floor",
+    "floor", "log", "ground",
 )  # fmt: skip
 FROM_RECIPE = "the recipe's"
 
@@ -88,6 +88,8 @@ def recipe_option(name, kind, text):
 )
 @recipe_option("--mixing", click.Choice(MIXINGS), "Weights of input maps: shared, per filter, or filters per pair.")
 @recipe_option("--floor", click.FloatRange(min=0, max=1), "Least deviation of statistics, as a share of the largest.")
+@recipe_option("--log", click.FloatRange(min=0, max=1), "Logarithm of statistics plus this share of them; 0: none.")
+@recipe_option("--ground", click.Choice(GROUNDS), "What is empty: black, or the grey of each image's border.")
 @recipe_option("--init", click.Choice(START_VALUES), "Start values of FC layers.")
 @data_options
 @click.pass_context

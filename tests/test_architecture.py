@@ -154,3 +154,16 @@ def test_a_layer_object_stands_in_a_network_once():
     network = build_network("S[1]-FC[2]", (3, 3), 2)
     with pytest.raises(UsageError, match="once"):
         tigra.Network(network.layers + network.layers[:1], network.graph, network.options)
+
+
+def test_logarithms_of_statistics_are_standardised(rng):
+    network = tigra.build_network("S[1]-FC[2]", (4, 4), 2, log=0.05, floor=0.02)
+    assert [type(layer).__name__ for layer in network.layers[:3]] == ["Statistics", "Logarithm", "Standardise"]
+    assert (network.layers[1].share, network.layers[1].floor, network.layers[2].floor) == (0.05, 0.02, 0.02)
+    images = rng.random((50, 4, 4))
+    network.calibrate(images)
+    columns = network.forward(network.signal(network.prepare(images)), until=3)
+    np.testing.assert_allclose(columns.mean(axis=1), 0, atol=1e-5)
+    assert 0.9 < columns.std() <= 1
+    with pytest.raises(UsageError, match="log must be a share from 0 to 1, got -1"):
+        tigra.build_network("S[1]", (4, 4), 2, log=-1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tigra import GraphSignal, ShapeError, Standardise, Statistics, UsageError, grid_graph
+from tigra import GraphSignal, Logarithm, ShapeError, Standardise, Statistics, UsageError, grid_graph
 
 
 def by_definition(graph, z, max_order):
@@ -66,3 +66,26 @@ def test_a_feature_that_does_not_vary_is_only_centred(constant):
     layer.calibrate(np.full((1, 50), constant, np.float32))
     assert layer.state["deviation"][0] == 1
     assert abs(float(layer.forward(np.full((1, 1), constant, np.float32))[0, 0])) < 1e-6
+
+
+def test_offsets_of_logarithms_are_shares_of_how_much_features_vary(rng):
+    features = np.abs(rng.standard_normal((4, 200))) * [[1.0], [10.0], [1e-3], [0.0]]
+    layer = Logarithm.init(4, "float64", share=0.1)
+    assert not layer.is_calibrated
+    layer.calibrate(features)
+    deviation = features.std(axis=1)
+    np.testing.assert_allclose(layer.state["offset"], [*0.1 * deviation[:3], 1], rtol=1e-12)
+    floored = Logarithm.init(4, "float64", share=0.1, floor=0.2)
+    floored.calibrate(features)  # features 0 and 2 are means, 1 and 3 variances
+    largest = deviation[[0, 1, 0, 1]]
+    np.testing.assert_allclose(floored.state["offset"], np.hypot(0.1 * deviation, 0.2 * largest), rtol=1e-12)
+    whole = layer.forward(features)
+    np.testing.assert_allclose(whole, np.log(features + layer.state["offset"][:, None]), rtol=1e-12)
+    np.testing.assert_array_equal(whole[:, 3:4], layer.forward(features[:, 3:4]))
+
+
+def test_logarithms_refuse_what_has_none():
+    with pytest.raises(ShapeError, match="positive offset"):
+        Logarithm(np.array([1.0, 0.0]))
+    with pytest.raises(ShapeError, match=r"expects features \(2, B\), got \(3, 1\)"):
+        Logarithm(np.ones(2)).forward(np.ones((3, 1)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from tigra.errors import ArchitectureError, UsageError
 from tigra.graph import check_shape, grid_graph
-from tigra.layers import Dense, DynamicPool, PairedConv, ReLU, SpectralConv, Standardise, Statistics
+from tigra.layers import Dense, DynamicPool, Logarithm, PairedConv, ReLU, SpectralConv, Standardise, Statistics
 from tigra.layers.spatial_transformer import OUTSIDE
 from tigra.network import Network
 from tigra.notation import (
@@ -31,6 +31,7 @@ from tigra.plane_kinds import BRIDGES, HarmonicHeadKind, with_harmonic_blocks
 LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
 LAST_GAIN = 0.1  # of the start values of the last layer
 MIXINGS = "vector", "full", "pairs"
+GROUNDS = "black", "border"
 LARGEST_NETWORK = 10**8  # parameters; a slip of the finger should not fill the memory
 
 
@@ -95,7 +96,9 @@ class StatisticsKind(LayerKind):
         statistics = Statistics(site.graph, *numbers)
         if not site.standardise:
             return [statistics]
-        return [statistics, Standardise.init(self.size(numbers, site), site.dtype, site.floor)]
+        size = self.size(numbers, site)
+        compressed = [Logarithm.init(size, site.dtype, site.log, site.floor)] if site.log else []
+        return [statistics, *compressed, Standardise.init(size, site.dtype, site.floor)]
 
 
 @layer_kind("FC")
@@ -212,6 +215,8 @@ def build_network(
     standardise: bool = True,
     outside: str = "zeros",
     floor: float = 0.0,
+    log: float = 0.0,
+    ground: str = "black",
 ) -> Network:
     """A network with start values drawn from `seed`.
 
@@ -228,6 +233,10 @@ def build_network(
     standardise : bring the statistics (of a network of planes, the pixels) to mean 0 and deviation 1, when training
         starts
     floor : of the deviations by which statistics are divided, as a share of the largest, see `Standardise`
+    log : 0, or take the logarithm of statistics before they are standardised, plus this share of their deviation, see
+        `Logarithm`
+    ground : what the empty part of an image looks like: "black", or "border", like the median of its border pixels,
+        which is then subtracted, so that the image does not end in an edge all around
     outside : what spatial transformers read outside of their planes, "zeros" or "border"
 
     >>> network = build_network("SC[2, 1]-DP[3]-S[1]-FC[4]", image_shape=(2, 2), n_classes=2)
@@ -242,12 +251,12 @@ def build_network(
     count_parameters(architecture, grid_shape, n_classes, mixing)  # complains before anything large is built
     graph = grid_graph(grid_shape, neighbours, diagonal_weight, boundary)
     rng = np.random.default_rng(seed)
-    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, outside, floor, dtype, graph, rng)
+    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, outside, floor, log, dtype, graph, rng)
     layers = []
     for kind, item in _walk(items, site, n_classes):
         layers += kind.build(item.numbers, site)
     plain = {"image_shape": lambda shape: [int(size) for size in shape], "standardise": bool}
-    plain |= {"diagonal_weight": float, "smoothing": float, "floor": float, "neighbours": int}
+    plain |= {"diagonal_weight": float, "smoothing": float, "floor": float, "log": float, "neighbours": int}
     options |= {name: convert(options[name]) for name, convert in plain.items()}  # numbers that JSON knows
     options["architecture"] = format_architecture(items)
     return Network(layers, graph, options)
@@ -273,8 +282,11 @@ def _check_options(options: dict) -> None:
         raise UsageError(f"standardise must be True or False, got {options['standardise']!r}.")
     if options["outside"] not in OUTSIDE:
         raise UsageError(f"outside must be one of {', '.join(OUTSIDE)}, got {options['outside']!r}.")
-    if not isinstance(options["floor"], Real) or not 0 <= options["floor"] <= 1:
-        raise UsageError(f"floor must be a share from 0 to 1, got {options['floor']!r}.")
+    if options["ground"] not in GROUNDS:
+        raise UsageError(f"ground must be one of {', '.join(GROUNDS)}, got {options['ground']!r}.")
+    for name in ("floor", "log"):
+        if not isinstance(options[name], Real) or not 0 <= options[name] <= 1:
+            raise UsageError(f"{name} must be a share from 0 to 1, got {options[name]!r}.")
     if not isinstance(options["smoothing"], Real):
         raise UsageError(f"smoothing must be a number of pixels, got {options['smoothing']!r}.")
     largest = max(options["image_shape"])

@@ -15,6 +15,7 @@ from tigra.layers import (
     HarmonicConv,
     InvariantHead,
     Layer,
+    Logarithm,
     MaxPool,
     MeanPool,
     ModulusNorm,
@@ -89,6 +90,10 @@ def _statistics(boundary):
                 return Statistics(graph, max_order=4), signal
 
     return make
+
+
+def _logarithm(rng):
+    return Logarithm(rng.uniform(0.1, 1, 5)), rng.uniform(0, 2, (5, BATCH))
 
 
 def _standardise(rng):
@@ -188,6 +193,7 @@ LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = 
     "DynamicPool": _dynamic_pool,
     "Statistics": _statistics("padded"),
     "Statistics, free boundary": _statistics("free"),
+    "Logarithm": _logarithm,
     "Standardise": _standardise,
     "Dense": _dense,
     "ReLU": _relu,

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from tigra.architecture import build_network
 from tigra.errors import UsageError
 from tigra.graph import Graph, GraphSignal
-from tigra.layers import DynamicPool, PairedConv, SpectralConv, Standardise, Statistics
+from tigra.layers import DynamicPool, Logarithm, PairedConv, SpectralConv, Standardise, Statistics
 from tigra.network import Network
 from tigra.polynomials import chebyshev
 from tigra.spectral import polynomial_response
@@ -236,6 +236,8 @@ def in_training_units(network: Network, features: np.ndarray) -> tuple[np.ndarra
     """
     place, _ = _statistics(network)
     following = network.layers[place + 1]
+    if isinstance(following, Logarithm):
+        features, following = np.log(features + following.state["offset"]), network.layers[place + 2]
     if isinstance(following, Standardise) and following.is_calibrated:
         return (features - following.state["mean"]) / following.state["deviation"], True
     return features / np.maximum(np.abs(features).max(axis=0), np.finfo(np.float32).tiny), False

@@ -9,8 +9,8 @@ import numpy as np
 from tigra.classifier import Classifier
 from tigra.errors import TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
-from tigra.layers import Layer, PairedConv, Standardise, StandardisePixels, Statistics
-from tigra.transforms import smooth
+from tigra.layers import Layer, Logarithm, PairedConv, Standardise, StandardisePixels, Statistics
+from tigra.transforms import less_border, smooth
 from tigra.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 from tigra.workspace import Workspace, aligned_empty
 
@@ -131,8 +131,10 @@ class Network(Classifier):
 
     def prepare_part(self, images, numbers=None) -> np.ndarray:
         """`prepare` for a few images; their numbers among all are for messages."""
-        margin = self.options["margin"]
-        framed = np.pad(self.checked_pixels(images, numbers), ((0, 0), (margin, margin), (margin, margin)))
+        margin, pixels = self.options["margin"], self.checked_pixels(images, numbers)
+        if self.options["ground"] == "border":
+            pixels = less_border(pixels)
+        framed = np.pad(pixels, ((0, 0), (margin, margin), (margin, margin)))
         return smooth(framed, self.options["smoothing"]).reshape(len(images), -1).astype(self.dtype)
 
     def signal(self, prepared: np.ndarray) -> GraphSignal | np.ndarray:
@@ -174,7 +176,7 @@ class Network(Classifier):
     def calibrate(self, images, threads: int = 1) -> None:
         """Set the constants of layers that standardise from training images, in their order."""
         for place, layer in enumerate(self.layers):
-            if isinstance(layer, Standardise):
+            if isinstance(layer, (Logarithm, Standardise)):
                 layer.calibrate(self._through(images, place, threads).T)
             if isinstance(layer, StandardisePixels):
                 layer.calibrate(self._through(images, place, threads))

@@ -47,6 +47,7 @@ class Site:
     standardise: bool = True
     outside: str = "zeros"
     floor: float = 0.0
+    log: float = 0.0
     dtype: str = "float32"
     graph: Graph | None = None
     rng: np.random.Generator | None = None

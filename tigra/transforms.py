@@ -234,6 +234,19 @@ def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
     return 0.5 * (blur(blur(images, 1), 2) + blur(blur(images, 2), 1))
 
 
+def less_border(images: np.ndarray) -> np.ndarray:
+    """Each image minus the median of its border pixels, so that the ground on which things stand is about 0.
+
+    >>> less_border(np.array([[[2.0, 2.0, 2.0], [2.0, 5.0, 3.0], [2.0, 2.0, 2.0]]]))
+    array([[[0., 0., 0.],
+            [0., 3., 1.],
+            [0., 0., 0.]]])
+    """
+    images = _checked(images)
+    border = np.concatenate([images[:, 0], images[:, -1], images[:, 1:-1, 0], images[:, 1:-1, -1]], axis=1)
+    return images - np.median(border, axis=1)[:, None, None].astype(images.dtype)
+
+
 def standardise(images: np.ndarray) -> np.ndarray:
     """Each image with mean 0 and standard deviation 1; a flat one becomes 0.
 

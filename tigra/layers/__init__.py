@@ -10,8 +10,18 @@ from tigra.layers.paired_conv import PairedConv
 from tigra.layers.planes import Flatten, StandardisePixels
 from tigra.layers.spatial_transformer import SpatialTransformer
 from tigra.layers.spectral_conv import SpectralConv
-from tigra.layers.statistics import Standardise, Statistics
+from tigra.layers.statistics import Logarithm, Standardise, Statistics
 
-__all__ = ["Layer", "SpectralConv", "PairedConv", "DynamicPool", "Statistics", "Standardise", "Dense", "ReLU"]
+__all__ = [
+    "Layer",
+    "SpectralConv",
+    "PairedConv",
+    "DynamicPool",
+    "Statistics",
+    "Logarithm",
+    "Standardise",
+    "Dense",
+    "ReLU",
+]
 __all__ += ["StandardisePixels", "Conv", "MaxPool", "Flatten", "SpatialTransformer"]
 __all__ += ["HarmonicConv", "ModulusReLU", "ModulusNorm", "MeanPool", "InvariantHead"]

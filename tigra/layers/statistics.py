@@ -51,6 +51,62 @@ class Statistics(Layer):
         return chebyshev_moments_adjoint(self.graph, z, moments, grad_moments, self._space)
 
 
+class Logarithm(Layer):
+    """u = log(x + offset) of features x >= 0, with an offset for each: ratios become differences.
+
+    Statistics of one kind of object differ by factors (how large it is, how strong its contrast), not by summands, and
+    their distribution has a long tail; on a logarithmic scale a few images do not stretch it for all others.
+    `calibrate` sets the offsets once, from the training images, small beside how much features vary, so
+    that 0 has a finite logarithm and what is nearly 0 stays together; after that they are constants.
+
+    share : of a feature's deviation, its offset
+    floor : a least offset, as a share of the largest deviation of the same moment (means and variances take turns);
+        added in squares, see `Standardise`
+
+    >>> layer = Logarithm(np.array([1.0, 0.5]))
+    >>> layer.forward(np.array([[0.0], [0.5]]))
+    array([[0.],
+           [0.]])
+    """
+
+    def __init__(self, offset: np.ndarray, share: float = 0.03, floor: float = 0.0):
+        super().__init__()
+        self.share, self.floor = share, floor
+        if offset.ndim != 1 or not np.all(offset > 0):
+            raise ShapeError(f"Logarithm needs a positive offset for each feature, got {offset!r}.")
+        self.state = {"offset": offset}
+
+    @classmethod
+    def init(cls, n_features: int, dtype, share: float = 0.03, floor: float = 0.0) -> Logarithm:
+        """Offsets of 1, until `calibrate`."""
+        return cls(np.ones(n_features, dtype), share, floor)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the offsets differ from 1."""
+        return bool(np.any(self.state["offset"] != 1))
+
+    def calibrate(self, features: np.ndarray) -> None:
+        """Take the offsets from features (F, number of training images)."""
+        moments = _deviations(features).reshape(-1, 2)
+        offset = np.hypot(self.share * moments, self.floor * moments.max(axis=0)).ravel()
+        self.state["offset"][:] = np.where(offset > 0, offset, 1.0)
+
+    def forward(self, features: np.ndarray) -> np.ndarray:
+        """(F, B)  ->  (F, B)."""
+        offset = self.state["offset"]
+        if features.ndim != 2 or len(features) != len(offset):
+            raise ShapeError(f"Logarithm expects features ({len(offset)}, B), got {features.shape}.")
+        above = features + offset[:, None]
+        self._cache = (above,)
+        return np.log(above)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        """dE/dx = dE/du / (x + offset)."""
+        (above,) = self._take_cache()
+        return grad / above
+
+
 class Standardise(Layer):
     """Each feature minus its mean, divided by its standard deviation, over the training images.
 
@@ -95,14 +151,11 @@ class Standardise(Layer):
 
     def calibrate(self, features: np.ndarray) -> None:
         """Take mean and deviation from features (F, number of training images)."""
-        wide = features.astype(np.float64)
-        deviation = wide.std(axis=1)
-        rounding = 1e-6 * np.maximum(np.abs(wide).max(axis=1), 1e-30)
-        deviation = np.where(deviation > rounding, deviation, 0.0)
+        deviation = _deviations(features)
         if self.floor:
             moments = deviation.reshape(-1, 2)
             deviation = np.hypot(moments, self.floor * moments.max(axis=0)).ravel()
-        self.state["mean"][:] = wide.mean(axis=1)
+        self.state["mean"][:] = features.mean(axis=1, dtype=np.float64)
         self.state["deviation"][:] = np.where(deviation > 0, deviation, 1.0)
 
     def forward(self, features: np.ndarray) -> np.ndarray:
@@ -117,3 +170,11 @@ class Standardise(Layer):
         """dE/dx = dE/dx_hat / deviation."""
         (deviation,) = self._take_cache()
         return grad / deviation[:, None]
+
+
+def _deviations(features: np.ndarray) -> np.ndarray:
+    """Standard deviations of features (F, n) over images; 0 where nothing but rounding varies."""
+    wide = features.astype(np.float64)
+    deviation = wide.std(axis=1)
+    rounding = 1e-6 * np.maximum(np.abs(wide).max(axis=1), 1e-30)
+    return np.where(deviation > rounding, deviation, 0.0)
