@@ -54,6 +54,7 @@ NETWORK = PAPER_NETWORK | {
 DEEP = "SC[16, 2]-DP[600]-SC[32, 2]-DP[600]-SC[32, 2]-DP[600]-S[12]-FC[256]-FC[128]"
 PAIRS = NETWORK | {"mixing": "pairs", "active": "all", "floor": 0.05}
 FIT = PAPER_FIT | {"learning_rate": 0.01, "schedule": "one-cycle", "weight_decay": 0.2, "label_smoothing": 0.1}
+LONG_FIT = FIT | {"epochs": 10, "batch_size": 48, "learning_rate": 0.005}
 
 RECIPES = {
     "mnist-012": {
@@ -65,7 +66,7 @@ RECIPES = {
             "network": {"architecture": LARGE} | PAPER_NETWORK,
             "fit": PAPER_FIT | {"epochs": 10, "batch_size": 100},
         },
-        "best": {"network": {"architecture": DEEP} | PAIRS, "fit": FIT | {"epochs": 12, "batch_size": 48}},
+        "best": {"network": {"architecture": DEEP} | PAIRS, "fit": LONG_FIT},
     },
     "mnist-trans": {
         "paper": {
@@ -74,7 +75,7 @@ RECIPES = {
         },
         "best": {
             "network": {"architecture": DEEP} | PAIRS | {"margin": 8},
-            "fit": FIT | {"epochs": 12, "batch_size": 48},
+            "fit": LONG_FIT,
         },
     },
     "eth-80": {
