@@ -58,14 +58,9 @@ def check_in_double(size: Size, settings: Settings, say) -> None:
 
 
 def check_peer(peer, problem: Problem, dtype: str) -> None:
-    """Loss, scores and gradient of a peer against those of tigra's network; the gradient array by array.
-
-    In float32 a peer may ask for more room by `float32_tolerance`, with a reason.
-    """
+    """Loss, scores and gradient of a peer against those of tigra's network; the gradient array by array."""
     wanted_loss, wanted_gradient, wanted_scores = problem.reference
     for_loss, for_scores, for_gradient, _ = TOLERANCES[dtype]
-    if dtype == "float32":
-        for_gradient = getattr(peer, "float32_tolerance", for_gradient)
     scores = peer.scores(problem.rows)
     loss, gradient = peer.loss_and_gradient(problem.rows, problem.labels)
     assert_same(f"{peer.name}, {dtype}, loss", loss, wanted_loss, for_loss)
