@@ -14,8 +14,9 @@ CHECK_RATE = 1e-2  # of Adam in the check
 # relative errors of norms: loss, scores, gradient of each array of parameters, change of the parameters in two steps
 TOLERANCES = {
     "float64": (1e-9, 1e-9, 1e-8, 1e-4),
-    "float32": (1e-4, 1e-4, 5e-3, None),
-}  # 2.3e-3 were seen for alpha, ETH-80, NumPy + SciPy
+    "float32": (1e-4, 1e-4, 2e-2, None),
+}  # float64 proves that all compute the same. In float32 the gradient of alpha cancels over nodes, and a node
+# near the edge of an active set may change sides: 7.0e-3 were seen for ETH-80, NumPy + SciPy.
 NO_TORCH = "torch is not installed: its rows are left out."
 
 
@@ -57,14 +58,9 @@ def check_in_double(size: Size, settings: Settings, say) -> None:
 
 
 def check_peer(peer, problem: Problem, dtype: str) -> None:
-    """Loss, scores and gradient of a peer against those of tigra's network; the gradient array by array.
-
-    In float32 a peer may ask for more room by `float32_tolerance`, with a reason.
-    """
+    """Loss, scores and gradient of a peer against those of tigra's network; the gradient array by array."""
     wanted_loss, wanted_gradient, wanted_scores = problem.reference
     for_loss, for_scores, for_gradient, _ = TOLERANCES[dtype]
-    if dtype == "float32":
-        for_gradient = getattr(peer, "float32_tolerance", for_gradient)
     scores = peer.scores(problem.rows)
     loss, gradient = peer.loss_and_gradient(problem.rows, problem.labels)
     assert_same(f"{peer.name}, {dtype}, loss", loss, wanted_loss, for_loss)
