@@ -97,6 +97,16 @@ def test_csr_step_is_the_dense_product(form, dtype, rtol, rng):
     np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.parametrize("n_terms", range(1, 11))
+def test_combine_adds_in_the_order_of_the_terms(n_terms, rng):
+    weights, x = (rng.standard_normal(shape).astype("float32") for shape in ((3, n_terms), (n_terms, 600)))
+    out, wanted = np.empty((3, 600), "float32"), np.zeros((3, 600), "float32")
+    kernels.combine(weights, x, out)
+    for r in range(n_terms):
+        wanted += weights[:, r, None] * x[r]
+    np.testing.assert_array_equal(out, wanted)
+
+
 @BOTH
 @DTYPES
 @pytest.mark.parametrize("n_places", [1, 511, 1025])

@@ -95,7 +95,8 @@ def csr_step(indptr, indices, data, x, y, times_lx, times_x, times_y, out):
 def combine(weights, x, out):
     """Fill out[i] with sum_r weights[i, r] x[r], added in the order of r at every place.
 
-    weights : (I, R); x : (R, P); out : (I, P). Runs over blocks that stay in the L1 cache.
+    weights : (I, R); x : (R, P); out : (I, P). Runs over blocks that stay in the L1 cache, by four terms at a time,
+    so that sums are fetched and put back a quarter as often.
     """
     n_rows, n_terms = weights.shape
     n_places = x.shape[1]
@@ -107,10 +108,16 @@ def combine(weights, x, out):
             first, source = weights[i, 0], x[0, start:stop]
             for q in range(stop - start):
                 to[q] = first * source[q]
-            for r in range(1, n_terms):
+            single = 1 + (n_terms - 1) % 4
+            for r in range(1, single):
                 weight, term = weights[i, r], x[r, start:stop]
                 for q in range(stop - start):
                     to[q] += weight * term[q]
+            for r in range(single, n_terms, 4):
+                w0, w1, w2, w3 = weights[i, r], weights[i, r + 1], weights[i, r + 2], weights[i, r + 3]
+                x0, x1, x2, x3 = x[r, start:stop], x[r + 1, start:stop], x[r + 2, start:stop], x[r + 3, start:stop]
+                for q in range(stop - start):
+                    to[q] = to[q] + w0 * x0[q] + w1 * x1[q] + w2 * x2[q] + w3 * x3[q]
 
 
 @kernel
