@@ -224,7 +224,10 @@ class DeepScat(Classifier):
 
     def predict_proba(self, images, threads: int = 1) -> np.ndarray:
         """Class probabilities (n, n_classes): planes know none, so distances are scaled as `fit` found best."""
-        return softmax(self.scores(images, threads).T / self.planes.state["temperature"]).T
+        scores = self.scores(images, threads).T
+        scores -= scores.max(axis=0)  # the softmax does not see it, and the best stays finite at any temperature
+        with np.errstate(over="ignore"):
+            return softmax(scores / self.planes.state["temperature"]).T
 
     def _check_fitted(self):
         if not self.is_fitted:
