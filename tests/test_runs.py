@@ -7,7 +7,7 @@ import pytest
 
 from tigra.architecture import build_network
 from tigra.datasets import DATASETS, dataset_options, load_dataset
-from tigra.errors import ModelFileError, UsageError
+from tigra.errors import ArchitectureError, ModelFileError, UsageError
 from tigra.model_file import load_model
 from tigra.packaged import packaged_models
 from tigra.recipes import RECIPE_NAMES, RECIPES, find_recipe
@@ -148,6 +148,26 @@ def test_a_fitted_classifier_is_saved_with_its_facts(splits, tmp_path, monkeypat
     assert loaded.training["accuracy"] == report["accuracy"] and loaded.training["note"] == "here"
     assert loaded.network.class_names == ["0", "1", "2"]
     assert (loaded.network.predict(splits.test.images[:9]) == model.predict(splits.test.images[:9])).all()
+
+
+def test_an_architecture_that_is_given_is_fitted_as_it_is(splits, tmp_path, monkeypatch):
+    """In a folder, too, where the recipe's own is suited to the pictures; only logarithm and scale are chosen."""
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    few = replace(
+        splits, train=Split(*(part[:40] for part in splits.train)), valid=Split(*(p[:9] for p in splits.valid))
+    )
+    recipe = recipe_for("some/folder", "best", "deepscat")
+    for name in ("mnist-012", "some/folder"):
+        model = fit_run(replace(few, name=name), recipe, architecture="W[1, 2]-PCA[1]")
+        assert model.options["architecture"] == "W[1, 2]-PCA[1]"
+        for text, message in (
+            ("W[1, 2]", "DeepScat is W"),
+            ("FC[3]-FC[4]-FC[5]", "DeepScat is W"),
+            ("W[1, 9]-PCA[1]", "octaves"),
+        ):
+            with pytest.raises(ArchitectureError, match=message):
+                fit_run(replace(few, name=name), recipe, architecture=text)
+    assert "candidates" in recipe and set(recipe["candidates"]) > {"log"}  # the recipe itself stays
 
 
 def test_rows_of_tables_name_data_sets_options_and_recipes_that_exist():
