@@ -181,6 +181,15 @@ def test_rows_of_tables_name_data_sets_options_and_recipes_that_exist():
             assert row.method == "nearest" or recipe_for(row.dataset, row.recipe, row.method)
 
 
+def test_both_start_values_of_convnet_and_stn_stand_in_every_table():
+    """The choice decides the comparison, so neither is left out, on the curve over training rotations either."""
+    for table in TABLES.values():
+        rows = [row for row in table.rows if row.method in ("convnet", "stn")]
+        kinds = {(row.dataset, row.method, str(row.data)) for row in rows}
+        assert len(rows) == 2 * len(kinds) >= 4
+        assert {(row.dataset, row.method, str(row.data)) for row in rows if row.recipe == "paper"} == kinds
+
+
 def test_the_packaged_model_is_the_best_recipe_and_good():
     path = packaged_models()["mnist-012"]
     assert path.stat().st_size < 200_000
