@@ -88,6 +88,7 @@ def test_a_network_refuses_what_is_fitted_and_says_who_takes_it(text):
         {"standardise": "no"},
         {"dtype": "int8"},
         {"dtype": "?"},
+        {"n_classes": 10**9},
     ],
 )
 def test_options_that_cannot_work_are_refused(options):
@@ -168,6 +169,9 @@ def test_candidates_that_do_not_exist_are_refused(small_splits):
         UsageError, match="candidates may be given for octaves, log, standardise, dimension, got angles"
     ):
         fit_deepscat(small_splits, TEXT, candidates={"angles": [4]})
+    for wrong in ({"dimension": 5}, {"dimension": ["a"]}, {"octaves": [2.5]}, {"log": [1]}, {"standardise": "no"}):
+        with pytest.raises(UsageError, match=r"candidates\['[a-z]+'\] must be a list of (int|bool), got"):
+            fit_deepscat(small_splits, TEXT, candidates=wrong)
 
 
 def test_too_many_dimensions_are_refused_before_anything_is_scattered(small_splits):
