@@ -17,6 +17,7 @@ from tigra.architecture import GROUNDS, MIXINGS
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
 from tigra.layers.dense import START_VALUES
+from tigra.methods import METHODS
 from tigra.model_file import check_writable, load_model
 from tigra.optim import SCHEDULES
 from tigra.recipes import RECIPE_NAMES
@@ -40,6 +41,7 @@ NETWORK_OPTIONS = (
     "architecture", "smoothing", "margin", "neighbours", "diagonal_weight", "boundary", "active", "mixing", "init",
     "floor", "log", "ground",
 )  # fmt: skip
+GRAPH_OPTIONS = "neighbours", "diagonal_weight", "boundary", "active", "mixing", "floor"  # of TIGraNet's layers alone
 FROM_RECIPE = "the recipe's"
 
 
@@ -109,20 +111,18 @@ def train(ctx, dataset, out, resume, method, threads, as_json, **settings):
         tigra train --resume digits.npz
         tigra train pictures --size 32x32 --test-rotations
     """
+    if method == "deepscat" and not resume:
+        return _fit(ctx, dataset, out or default_name(dataset), threads, as_json, settings)
     with Progress() as progress, StopSignals() as stop:
-        progress.show("loading; compiling the kernels takes some seconds the first time")
-        load = partial(
-            load_dataset, data_dir=settings["data_dir"], threads=threads, on_progress=loading(progress, stop.asked)
-        )
+        load = _loader(settings, threads, progress, stop)
         if resume:
             out = out or resume
             check_writable(out)
             training, splits = _resumed(ctx, resume, dataset, threads, load)
         else:
             out = out or default_name(dataset)
+            _check_method(method, settings)
             splits = _loaded(dataset, out, settings, load)
-            if method == "deepscat":
-                return _fit(splits, out, threads, as_json, settings, progress, stop)
             training = _fresh(splits, method, threads, settings, progress)
         progress.clear()
         for note in splits.notes:
@@ -136,13 +136,7 @@ def train(ctx, dataset, out, resume, method, threads, as_json, **settings):
         click.echo(f"Stopped in epoch {len(training.history) + 1}; saved {out}.", err=True)
         click.echo(f"Go on with: tigra train --resume {out}", err=True)
         ctx.exit(130)
-    try:
-        with Progress() as progress:
-            facts = training_facts(training, seconds)
-            report = {"model": str(out)} | run_report(training.network, splits, threads, measuring(progress), **facts)
-    except KeyboardInterrupt:
-        click.echo(f"Trained, and saved as {out}; only the report is missing: tigra evaluate {out}", err=True)
-        ctx.exit(130)
+    report = _measured(ctx, training.network, splits, out, threads, training_facts(training, seconds))
     save_run(training, splits, out, report)
     if as_json:
         return print_json(report)
@@ -160,6 +154,14 @@ def default_name(dataset) -> str:
     ('mnist-012.npz', 'pets.npz')
     """
     return f"{dataset if dataset in DATASETS else Path(dataset or '.').resolve().name or 'model'}.npz"
+
+
+def _loader(settings, threads, progress, stop):
+    """`load_dataset` with what is the same in every call; it shows a live line, and heeds a stop."""
+    progress.show("loading; compiling the kernels takes some seconds the first time")
+    return partial(
+        load_dataset, data_dir=settings["data_dir"], threads=threads, on_progress=loading(progress, stop.asked)
+    )
 
 
 def _loaded(dataset, out, settings, load):
@@ -185,28 +187,47 @@ def _fresh(splits, method, threads, settings, progress):
     return start_run(splits, recipe, settings["seed"], threads, bool(settings["size"]) or None, **_changes(settings))
 
 
-def _fit(splits, out, threads, as_json, settings, progress, stop) -> None:
+def _check_method(method, settings) -> None:
+    """Complain about settings that the method has no use for, before anything is loaded."""
+    wrong = [name for name in GRAPH_OPTIONS if settings[name] is not None]
+    if method in METHODS and wrong:
+        option = "--" + wrong[0].replace("_", "-")
+        raise click.UsageError(f"Method {method} works on pixels, and has no use for {option}; leave it out.")
+
+
+def _fit(ctx, dataset, out, threads, as_json, settings) -> None:
     """Fit DeepScat, save it and report."""
     changes = _changes(settings)
     if set(changes) - {"architecture"}:
         option = "--" + min(set(changes) - {"architecture"}).replace("_", "-")
         raise click.UsageError(f"DeepScat is fitted, not trained, and works on pixels; leave out {option}.")
-    started = time.monotonic()
-    recipe = recipe_for(splits.name, settings["recipe"], "deepscat") | changes
-    model = fit_run(splits, recipe, threads, loading(progress, stop.asked))
-    seconds = round(time.monotonic() - started, 3)
-    save_fitted(model, splits, out)
-    facts = {"seed": settings["seed"], "seconds": seconds}
-    report = {"model": str(out)} | run_report(model, splits, threads, measuring(progress), **facts)
-    save_fitted(model, splits, out, report)
-    progress.clear()
+    with Progress() as progress, StopSignals() as stop:
+        splits = _loaded(dataset, out, settings, _loader(settings, threads, progress, stop))
+        started = time.monotonic()
+        recipe = recipe_for(splits.name, settings["recipe"], "deepscat")
+        model = fit_run(splits, recipe, threads, loading(progress, stop.asked), **changes)
+        seconds = round(time.monotonic() - started, 3)
+        save_fitted(model, splits, out)
     for note in splits.notes:
         click.echo(f"Note: {note}.", err=True)
+    report = _measured(ctx, model, splits, out, threads, {"seed": settings["seed"], "seconds": seconds})
+    save_fitted(model, splits, out, report)
     if as_json:
         return print_json(report)
     _print_report(report, splits)
     how = "fitted, settings by upright validation" if settings["recipe"] == "best" else "fitted as printed"
     click.echo(f"{how}, {_effort(report, threads)}, saved as {out}")
+
+
+def _measured(ctx, model, splits, out, threads, facts) -> dict:
+    """The report on a model that is saved already, so that Ctrl-C may end it at any time."""
+    try:
+        with Progress() as progress:
+            return {"model": str(out)} | run_report(model, splits, threads, measuring(progress), **facts)
+    except KeyboardInterrupt:
+        done = "Trained" if "epochs" in facts else "Fitted"
+        click.echo(f"{done}, and saved as {out}; only the report is missing: tigra evaluate {out}", err=True)
+        ctx.exit(130)
 
 
 def _effort(report, threads) -> str:

@@ -396,4 +396,27 @@ def test_methods_to_compare_with_are_trained_or_fitted_by_their_recipes(tmp_path
     assert "W[1, 2]-PCA[2]" in info and "fitted on mnist-012" in info
     refused = run("train", "mnist-012", "--method", "deepscat", "--epochs", "3", expect=2)
     assert "leave out --epochs" in refused.stderr
+    refused = run("train", "mnist-012", "--method", "stn", "--mixing", "full", expect=2)
+    assert "Method stn works on pixels, and has no use for --mixing" in refused.stderr
+    refused = run("train", "mnist-012", "--method", "deepscat", "--architecture", "W[1, 2]", expect=2)
+    assert "DeepScat is W[order, octaves]-PCA[dimension]" in refused.stderr
     assert "of a TIGraNet" in run("figures", tmp_path / "model.npz", "--out", tmp_path / "f", expect=2).stderr
+
+
+def test_ctrl_c_ends_the_report_on_a_fitted_classifier(tmp_path, monkeypatch):
+    """While it is measured, which takes long, Ctrl-C is not only noted: it interrupts; the model is there already."""
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+
+    def interrupted(*_, **__):
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tigra_cli.train.run_report", interrupted)
+    out = tmp_path / "model.npz"
+    result = run("train", "mnist-012", "--method", "deepscat", "--recipe", "paper", "--architecture", "W[0, 1]-PCA[1]",
+                 "--out", out, expect=2)  # fmt: skip
+    assert "as many dimensions as there are features" in result.stderr
+    result = run("train", "mnist-012", "--method", "deepscat", "--recipe", "paper", "--architecture", "W[1, 1]-PCA[1]",
+                 "--out", out, expect=130)  # fmt: skip
+    assert f"Fitted, and saved as {out}; only the report is missing: tigra evaluate {out}" in result.stderr
+    assert load_model(out).network.is_fitted

@@ -38,6 +38,7 @@ def test_layers_follow_the_text_and_what_goes_without_saying_is_added():
         ("SC[2, 1]-C[3]", r"C\[3\] at position 10 takes planes, .* gives maps"),
         ("C[3]-S[2]", r"S\[2\] at position 6 takes maps"),
         ("FC[3]", "takes features, but what stands before it gives image"),
+        ("C[3]-HCN[3]", "takes harmonics, but what stands before it gives planes; C, P and ST layers come first"),
         ("C[3]-FC[99999999]", "parameters"),
     ],
 )
@@ -53,7 +54,18 @@ def test_convolution_is_the_sum_as_written(rng):
         assert z[o, i, j, b] == pytest.approx(bias[o] + np.sum(weight[o] * x[:, i : i + 3, j : j + 3, b]), rel=1e-12)
 
 
-@pytest.mark.parametrize("wrong", [np.zeros((2, 4, 4, 1)), np.zeros((3, 2, 4, 1)), np.zeros((3, 4, 4)), "x", None])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.zeros((2, 4, 4, 1)),
+        np.zeros((3, 2, 4, 1)),
+        np.zeros((3, 4, 4, 0)),
+        np.zeros((3, 4, 4, 1), np.float16),
+        np.zeros((3, 4, 4)),
+        "x",
+        None,
+    ],
+)
 def test_planes_that_do_not_fit_are_refused(wrong):
     with pytest.raises(ShapeError, match=r"Conv expects real planes of shape \(3, H, W, B\), H and W at least 3"):
         Conv(np.zeros((1, 3, 3, 3)), np.zeros(1)).forward(wrong)
@@ -80,7 +92,8 @@ def test_start_values_of_he_and_of_the_paper():
         if isinstance(layer, Dense):
             assert 0.9 < np.abs(layer.params["weight"]).max() <= 1 and layer.params["bias"].any()
         if isinstance(layer, Conv):
-            assert np.abs(layer.params["weight"]).max() <= np.sqrt(6 / layer.params["weight"][0].size)
+            limit = np.sqrt(6 / layer.params["weight"][0].size)
+            assert 0.95 * limit < np.abs(layer.params["weight"]).max() <= limit and not layer.params["bias"].any()
 
 
 def test_pixels_are_standardised_by_the_training_set(small_splits):

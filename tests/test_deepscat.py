@@ -1,8 +1,10 @@
 """DeepScat: fitted to a data set, chosen on validation images, kept on disk, saved and loaded."""
 
+import contextlib
 import json
 import sqlite3
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -86,6 +88,7 @@ def test_a_network_refuses_what_is_fitted_and_says_who_takes_it(text):
         {"standardise": "no"},
         {"dtype": "int8"},
         {"dtype": "?"},
+        {"n_classes": 10**9},
     ],
 )
 def test_options_that_cannot_work_are_refused(options):
@@ -166,6 +169,9 @@ def test_candidates_that_do_not_exist_are_refused(small_splits):
         UsageError, match="candidates may be given for octaves, log, standardise, dimension, got angles"
     ):
         fit_deepscat(small_splits, TEXT, candidates={"angles": [4]})
+    for wrong in ({"dimension": 5}, {"dimension": ["a"]}, {"octaves": [2.5]}, {"log": [1]}, {"standardise": "no"}):
+        with pytest.raises(UsageError, match=r"candidates\['[a-z]+'\] must be a list of (int|bool), got"):
+            fit_deepscat(small_splits, TEXT, candidates=wrong)
 
 
 def test_too_many_dimensions_are_refused_before_anything_is_scattered(small_splits):
@@ -202,6 +208,14 @@ def test_wrong_images_and_labels_are_refused(small_splits, fitted):
             fitted.fit(images, wrong)
 
 
+def test_probabilities_are_numbers_at_any_temperature(small_splits, fitted):
+    """However small it is: the nearest plane takes all."""
+    images = small_splits.test.images[:4]
+    fitted.planes.state["temperature"] = np.array([1e-320])
+    probabilities = fitted.predict_proba(images)
+    np.testing.assert_array_equal(probabilities, np.eye(3)[fitted.predict(images)])
+
+
 # --- kept on disk --------------------------------------------------------------------------------------------
 
 
@@ -236,6 +250,38 @@ def test_a_damaged_cache_is_made_anew(small_splits, tmp_path, damage):
         path.mkdir()
     for _ in range(2):
         assert scattering_features(scattering, images, cache=tmp_path).tobytes() == expected.tobytes()
+    if damage != "folder":
+        assert kept(path) == 4
+
+
+def kept(path) -> int:
+    """How many whole rows a cache holds."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        rows = database.execute("SELECT row, crc FROM features").fetchall()
+    return sum(zlib.crc32(row) == crc for row, crc in rows)
+
+
+@pytest.mark.parametrize("damage", ["middle", "columns", "infinite"])
+def test_a_cache_that_is_damaged_inside_costs_time_once(small_splits, tmp_path, damage, monkeypatch):
+    """The first page is whole, so that it opens; what it holds is unreadable, another program's, or no numbers."""
+    scattering, images = build_deepscat(TEXT, (14, 14), 3).scattering, small_splits.train.images[:4]
+    expected = scattering_features(scattering, images, cache=tmp_path)
+    (path,) = (tmp_path / "scattering").iterdir()
+    if damage == "middle":
+        content = path.read_bytes()
+        path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    else:
+        row = np.full(expected.shape[1], np.inf, "<f4").tobytes()
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            if damage == "columns":
+                database.execute("DROP TABLE features")
+                database.execute("CREATE TABLE features (image, row)")
+            else:
+                database.execute("UPDATE features SET row = ?, crc = ?", (row, zlib.crc32(row)))
+    assert scattering_features(scattering, images, cache=tmp_path).tobytes() == expected.tobytes()
+    scattering_features(scattering, images, cache=tmp_path)
+    monkeypatch.setattr(scattering, "features", lambda image: pytest.fail("scattered again"))
+    assert scattering_features(scattering, images, cache=tmp_path).tobytes() == expected.tobytes()
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(small_splits, tmp_path):
@@ -279,7 +325,9 @@ def _refused(path, content, message):
         (lambda meta: meta["options"].update(architecture="W[2, 3]-PCA[5]"), "smaller|wrong"),
         (lambda meta: meta["options"].update(architecture="S[2]-FC[3]"), "not those of build_network"),
         (lambda meta: meta["options"].update(n_classes=10**9), "smaller than the network"),
-        (lambda meta: meta["options"].update(n_classes=2.5), ""),
+        (lambda meta: meta["options"].update(n_classes=2.5), "number of classes"),
+        (lambda meta: meta["options"].update(n_classes="3" * 10**6), "number of classes"),
+        (lambda meta: meta["options"].update(n_classes=[3]), "number of classes"),
         (lambda meta: meta["options"].update(image_shape=[10**6, 10**6]), "image shape"),
         (lambda meta: meta["options"].update(image_shape=[14, -14]), "image shape"),
         (lambda meta: meta["options"].update(dtype="object"), "dtype"),

@@ -107,7 +107,7 @@ def test_what_is_written_out_is_the_same_network():
         ("HRC[2, 3]", r"HRC\[2, 3\] at position 1 takes 2 maps, .* gives 1; write HRC\[1, 3\]"),
         ("HRC[1, 3]-HCN[4]", r"HCN\[4\] at position 11 takes 4 maps, .* gives 3; write HCN\[3\]"),
         ("HCN[1]-HRC[1, 3]", r"HCN\[1\] at position 1 takes harmonics"),
-        ("HRC[1, 3]-FC[4]", r"FC\[4\] at position 11 takes features, .* gives harmonics"),
+        ("HRC[1, 3]-FC[4]", r"FC\[4\] at position 11 takes features, .* gives harmonics; after HRC come"),
         ("HRC[1, 3]-HBN[3]-MP[9]", "at least 9x9"),
     ],
 )
@@ -121,18 +121,42 @@ def test_start_values_are_those_of_the_original(rng):
     radial = layer.unit * layer.params["radial"]
     assert radial.std() == pytest.approx(0.7 * np.sqrt(2 / (4 * 20 * 30)), rel=0.05)
     assert layer.params["phase"].min() >= 0 and 6.2 < layer.params["phase"].max() < 2 * np.pi
-    assert np.abs(ModulusReLU.init(10, rng, "float64").params["bias"]).max() <= np.sqrt(6 / 22)
+    bias, limit = ModulusReLU.init(10, rng, "float64").params["bias"], np.sqrt(6 / 22)
+    assert 0.8 * limit < np.abs(bias).max() <= limit and bias.min() < 0 < bias.max()
+    norm = ModulusNorm.init(2, "float64")
+    assert (norm.params["gamma"] == 1).all() and (norm.params["beta"] == 0).all()
+    np.testing.assert_array_equal(InvariantHead.init(3, "float64").params["bias"], 0.01)
+
+
+def test_small_numbers_are_floored_as_specified():
+    """Squares of moduli at 1e-4 between convolutions and 1e-12 in the head; 1e-3 is added to variances."""
+    z = np.zeros((2, 2, 1, 1, 2, 1))
+    z[0, 0, 0, 0] = [[1e-3], [0.3]]  # r: 0.01 and 0.3
+    y = ModulusReLU(np.full((2, 1), 0.01)).forward(z)[0, 0].ravel()
+    np.testing.assert_allclose(y, [2e-3, 0.31], rtol=1e-12)
+    norm = ModulusNorm.init(1, "float64")
+    norm.params["beta"][:] = 2
+    norm.is_training = True
+    variance = 0.145**2
+    y = norm.forward(z)[0, 0].ravel()
+    expected = (2 + np.array([-0.145, 0.145]) / np.sqrt(variance + 1e-3)) / [0.01, 0.3] * [1e-3, 0.3]
+    np.testing.assert_allclose(y, expected, rtol=1e-12)
+    np.testing.assert_allclose(InvariantHead(np.zeros(1)).forward(np.zeros_like(z)), [[2e-6]], rtol=1e-12)
 
 
 def test_arrays_and_maps_that_do_not_fit_are_refused(rng):
-    for wrong in (np.zeros((2, 2, 3, 4, 4, 1)), np.zeros((2, 4, 4, 1)), np.zeros((2, 2, 2, 4, 4, 1), int), "z"):
+    shape = (2, 2, 2, 4, 4, 1)
+    for wrong in (
+        np.zeros((2, 2, 3, 4, 4, 1)), np.zeros((2, 4, 4, 1)), np.zeros(shape, int), np.zeros(shape, np.float16),
+        np.zeros((2, 2, 2, 4, 4, 0)), "z",
+    ):  # fmt: skip
         for layer in (
             HarmonicConv(np.zeros((2, 4, 2, 1)), None),
             ModulusReLU(np.zeros((2, 2))),
             ModulusNorm.init(2, "float64"),
             InvariantHead(np.zeros(2)),
         ):
-            with pytest.raises(ShapeError, match=r"expects real planes of shape \(2, 2, 2, H, W, B\), got"):
+            with pytest.raises(ShapeError, match=r"expects real planes of shape \(2, 2, 2, H, W, B\), float32"):
                 layer.forward(wrong)
     with pytest.raises(ShapeError, match="needs radial"):
         HarmonicConv(np.zeros((2, 3, 2, 1)), None)
@@ -165,6 +189,12 @@ def test_running_averages_are_true_means_from_the_first_step_on(rng):
     fixed = layer.forward(z)
     layer.is_training = True
     np.testing.assert_allclose(fixed, layer.forward(z), rtol=1e-10)
+    layer.observe(layer.measure(2 * z))  # three steps ago counts 0.99^3 times as much as now
+    weights = 0.99 ** np.arange(4)
+    mean = layer.state["running_mean"] / layer.state["total"]
+    expected = weights @ [2, 1, 1, 1] / weights.sum() * r.mean(axis=(2, 3, 4))
+    np.testing.assert_allclose(mean, expected, rtol=1e-2)  # the floor does not double
+    assert layer.state["total"][0] == pytest.approx(1 - 0.99**4, rel=1e-12)
 
 
 def test_a_batch_in_parts_has_the_gradient_of_the_whole_batch(rng):

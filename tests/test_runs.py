@@ -7,7 +7,7 @@ import pytest
 
 from tigra.architecture import build_network
 from tigra.datasets import DATASETS, dataset_options, load_dataset
-from tigra.errors import ModelFileError, UsageError
+from tigra.errors import ArchitectureError, ModelFileError, UsageError
 from tigra.model_file import load_model
 from tigra.packaged import packaged_models
 from tigra.recipes import RECIPE_NAMES, RECIPES, find_recipe
@@ -150,6 +150,26 @@ def test_a_fitted_classifier_is_saved_with_its_facts(splits, tmp_path, monkeypat
     assert (loaded.network.predict(splits.test.images[:9]) == model.predict(splits.test.images[:9])).all()
 
 
+def test_an_architecture_that_is_given_is_fitted_as_it_is(splits, tmp_path, monkeypatch):
+    """In a folder, too, where the recipe's own is suited to the pictures; only logarithm and scale are chosen."""
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    few = replace(
+        splits, train=Split(*(part[:40] for part in splits.train)), valid=Split(*(p[:9] for p in splits.valid))
+    )
+    recipe = recipe_for("some/folder", "best", "deepscat")
+    for name in ("mnist-012", "some/folder"):
+        model = fit_run(replace(few, name=name), recipe, architecture="W[1, 2]-PCA[1]")
+        assert model.options["architecture"] == "W[1, 2]-PCA[1]"
+        for text, message in (
+            ("W[1, 2]", "DeepScat is W"),
+            ("FC[3]-FC[4]-FC[5]", "DeepScat is W"),
+            ("W[1, 9]-PCA[1]", "octaves"),
+        ):
+            with pytest.raises(ArchitectureError, match=message):
+                fit_run(replace(few, name=name), recipe, architecture=text)
+    assert "candidates" in recipe and set(recipe["candidates"]) > {"log"}  # the recipe itself stays
+
+
 def test_rows_of_tables_name_data_sets_options_and_recipes_that_exist():
     for table in TABLES.values():
         keys = [row.key for row in table.rows]
@@ -159,6 +179,15 @@ def test_rows_of_tables_name_data_sets_options_and_recipes_that_exist():
             for options in (row.data, table.quick_data, *table.tests[row.dataset].values()):
                 assert set(options) <= set(known)
             assert row.method == "nearest" or recipe_for(row.dataset, row.recipe, row.method)
+
+
+def test_both_start_values_of_convnet_and_stn_stand_in_every_table():
+    """The choice decides the comparison, so neither is left out, on the curve over training rotations either."""
+    for table in TABLES.values():
+        rows = [row for row in table.rows if row.method in ("convnet", "stn")]
+        kinds = {(row.dataset, row.method, str(row.data)) for row in rows}
+        assert len(rows) == 2 * len(kinds) >= 4
+        assert {(row.dataset, row.method, str(row.data)) for row in rows if row.recipe == "paper"} == kinds
 
 
 def test_the_packaged_model_is_the_best_recipe_and_good():

@@ -71,6 +71,8 @@ def test_it_starts_as_the_identity_for_every_image(rng):
     layer = SpatialTransformer.init((2, 8, 6), 4, rng, "float64")
     theta = layer.theta(rng.standard_normal((2, 8, 6, 3)))
     np.testing.assert_array_equal(theta, np.repeat([[[1], [0], [0]], [[0], [1], [0]]], 3, axis=2))
+    weight, limit = layer.params["hidden_weight"], np.sqrt(6 / (2 * 4 * 3))
+    assert 0.9 * limit < np.abs(weight).max() <= limit and not layer.params["hidden_bias"].any()
 
 
 @pytest.mark.parametrize(
@@ -98,8 +100,12 @@ def test_arrays_planes_and_options_that_do_not_fit_are_refused(rng):
         SpatialTransformer.init((1, 4, 4), 2, rng, "float64", outside="mirror")
     with pytest.raises(UsageError, match="zeros, border"):
         build_network("ST[6]-FC[2]", (4, 4), 2, outside="mirror")
-    with pytest.raises(ShapeError, match="4x4 pixels, got"):
-        SpatialTransformer.init((1, 4, 4), 2, rng, "float64").forward(np.zeros((1, 4, 6, 1)))
+    layer = SpatialTransformer.init((1, 4, 4), 2, rng, "float64")
+    for call in (layer.forward, layer.theta):
+        with pytest.raises(ShapeError, match="4x4 pixels, got"):
+            call(np.zeros((1, 4, 6, 1)))
+        with pytest.raises(ShapeError, match="real planes"):
+            call(np.zeros((4, 4)))
 
 
 @pytest.mark.parametrize("outside", ["zeros", "border"])

@@ -129,6 +129,11 @@ class LastKind(LayerKind):
         return [Dense.init(site.size, *numbers, site.rng, site.dtype, site.init, gain=LAST_GAIN)]
 
 
+HINTS = {
+    "maps": "graph layers come first, then one S[K_max], then FC layers",
+    "planes": "C, P and ST layers come first, then FC layers",
+    "harmonics": "after HRC come HRC, HCN, HBN and MP layers alone, the scores of the classes follow by themselves",
+}
 LAST = {"features": LastKind(), "harmonics": HarmonicHeadKind()}
 
 
@@ -157,7 +162,7 @@ def _with_unwritten(items: list[Item], site: Site, n_classes: int):
         if site.gives not in (kind.takes, *kind.also) and (site.gives, kind.takes) != ("image", "maps"):
             raise ArchitectureError(
                 f"{item} at position {item.position} takes {kind.takes}, but what stands before it gives"
-                f" {site.gives}; graph layers come first, then one S[K_max], then FC layers."
+                f" {site.gives}; {HINTS.get(site.gives, HINTS['maps'])}."
             )
         yield kind, item
     last = Item("The last layer", (n_classes,), len(format_architecture(items)))

@@ -23,6 +23,7 @@ from tigra.notation import LayerKind, format_architecture, layer_kind, parse_arc
 from tigra.scattering import LARGEST_ORDER, Scattering, largest_octaves, n_features
 from tigra.workers import Workers
 
+LARGEST_FITTED = 10**8  # numbers; a slip of the finger should not fill the memory
 LEAST = 1e-6  # added to features before their logarithm
 
 
@@ -129,7 +130,10 @@ def build_deepscat(
     options["dtype"] = getattr(dtype, "__name__", str(dtype))  # np.float32, too
     if options["dtype"] not in ("float32", "float64"):
         raise UsageError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
-    read_deepscat(architecture, image_shape)
+    if count_fitted(architecture, image_shape, n_classes) > LARGEST_FITTED:
+        raise ArchitectureError(
+            f"{architecture} for {n_classes} classes has more than {LARGEST_FITTED:,} numbers to fit; use fewer."
+        )
     options |= {"image_shape": [int(size) for size in image_shape], "n_classes": int(n_classes)}
     options |= {"log": bool(log), "standardise": bool(standardise)}
     options["architecture"] = format_architecture(parse_architecture(architecture))
@@ -224,7 +228,10 @@ class DeepScat(Classifier):
 
     def predict_proba(self, images, threads: int = 1) -> np.ndarray:
         """Class probabilities (n, n_classes): planes know none, so distances are scaled as `fit` found best."""
-        return softmax(self.scores(images, threads).T / self.planes.state["temperature"]).T
+        scores = self.scores(images, threads).T
+        scores -= scores.max(axis=0)  # the softmax does not see it, and the best stays finite at any temperature
+        with np.errstate(over="ignore"):
+            return softmax(scores / self.planes.state["temperature"]).T
 
     def _check_fitted(self):
         if not self.is_fitted:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import sqlite3
 import zlib
 from collections.abc import Callable
@@ -73,39 +74,53 @@ class FeatureCache:
             return
         s = scattering
         kind = f"{FORMAT} {s.order} {s.octaves} {s.shape} {s.dtype} {s.oversampling} scipy {scipy.__version__}"
-        path = Path(folder) / "scattering" / f"{hashlib.sha256(kind.encode()).hexdigest()[:32]}.sqlite"
+        self.path = Path(folder) / "scattering" / f"{hashlib.sha256(kind.encode()).hexdigest()[:32]}.sqlite"
+        self._open()
+
+    def _open(self) -> None:
+        """Open the file, or make it; one that is damaged is made anew."""
         for _ in range(2):
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self.database = _opened(path)
+            with self._or_anew(), contextlib.suppress(OSError):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.database = _opened(self.path)
+            if self.database is not None or os.path.exists(self.path):  # there, or left alone
                 return
-            except sqlite3.OperationalError:  # locked, full or read-only: leave it alone
-                return
-            except sqlite3.DatabaseError:  # damaged: begin anew
-                with contextlib.suppress(OSError):
-                    path.unlink()
-            except OSError:
-                return
+
+    @contextlib.contextmanager
+    def _or_anew(self):
+        """Let errors of the data base pass; a file that is damaged goes, so that it costs time once only."""
+        try:
+            yield
+        except sqlite3.OperationalError:  # locked, full or read-only: leave it alone
+            pass
+        except sqlite3.DatabaseError:
+            self.close()
+            self.database = None
+            with contextlib.suppress(OSError):
+                self.path.unlink()
 
     def rows(self, keys: list[bytes]) -> dict[bytes, np.ndarray]:
         """The features of those images that are known."""
         if self.database is None:
             return {}
         places = ", ".join("?" * len(keys))
-        try:
+        with self._or_anew():
             rows = self.database.execute(f"SELECT image, row, crc FROM features WHERE image IN ({places})", keys)
             return {key: self._array(row) for key, row, crc in rows if self._is_whole(row, crc)}
-        except sqlite3.Error:
-            return {}
+        if self.database is None:
+            self._open()
+        return {}
 
     def keep(self, rows: dict[bytes, np.ndarray]) -> None:
         """Write features for the next time."""
         if self.database is None or not rows:
             return
         packed = [(key, np.ascontiguousarray(row, self.dtype).tobytes()) for key, row in rows.items()]
-        with contextlib.suppress(sqlite3.Error), self.database:
-            values = [(key, row, zlib.crc32(row)) for key, row in packed]
+        values = [(key, row, zlib.crc32(row)) for key, row in packed]
+        with self._or_anew(), self.database:
             self.database.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?)", values)
+        if self.database is None:  # it was damaged
+            self._open()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -114,7 +129,8 @@ class FeatureCache:
 
     def _is_whole(self, row, crc) -> bool:
         n_bytes = self.length * self.dtype.itemsize
-        return isinstance(row, bytes) and len(row) == n_bytes and zlib.crc32(row) == crc
+        is_ours = isinstance(row, bytes) and len(row) == n_bytes and zlib.crc32(row) == crc
+        return is_ours and bool(np.isfinite(self._array(row)).all())
 
     def _array(self, row: bytes) -> np.ndarray:
         return np.frombuffer(row, self.dtype)
@@ -127,6 +143,9 @@ def _opened(path: Path) -> sqlite3.Connection:
             database.execute(
                 "CREATE TABLE IF NOT EXISTS features (image BLOB PRIMARY KEY, row BLOB NOT NULL, crc INTEGER NOT NULL)"
             )
+            columns = [column[1] for column in database.execute("PRAGMA table_info(features)")]
+        if columns != ["image", "row", "crc"]:
+            raise sqlite3.DatabaseError("features of another kind")
     except BaseException:
         database.close()
         raise

@@ -129,7 +129,11 @@ class _Search:
         """The first setting, and all others that the candidates and the images allow."""
         lists = {name: [value] for name, value in self.first._asdict().items()}
         if not set(candidates) <= set(lists):
-            raise UsageError(f"candidates may be given for {', '.join(lists)}, got {', '.join(candidates)}.")
+            raise UsageError(f"candidates may be given for {', '.join(lists)}, got {', '.join(map(str, candidates))}.")
+        for name, values in candidates.items():
+            kind = (bool, np.bool_) if name in ("log", "standardise") else (int, np.integer)
+            if not isinstance(values, (list, tuple)) or not all(isinstance(value, kind) for value in values):
+                raise UsageError(f"candidates[{name!r}] must be a list of {kind[0].__name__}, got {values!r}.")
         combinations = [_Setting(*values) for values in product(*(lists | candidates).values())]
         possible = [setting for setting in combinations if setting.dimension <= self.most(setting.octaves)]
         return list(dict.fromkeys([self.first, *possible]))

@@ -228,6 +228,8 @@ def _network(meta: dict, file_size: int) -> Network | DeepScat:
     grid_shape = height + 2 * margin, width + 2 * margin
     if grid_shape[0] * grid_shape[1] > LARGEST_IMAGE:
         raise ModelFileError("its image shape is not possible")
+    if type(options["n_classes"]) is not int:  # a text, times the number of features, would fill the memory
+        raise ModelFileError("its number of classes is not possible")
     if fitted:
         n_bytes = 8 * count_fitted(options["architecture"], (height, width), options["n_classes"])
     else:

@@ -7,7 +7,8 @@ STN: ST[6], a spatial transformer with an affine map of 6 numbers, which halves 
 
 HarmNet: HRC[in, out], harmonic convolution; HCN[n], the complex ReLU; HBN[n], batch normalisation of the modulus and
 the complex ReLU; MP[n], mean-pooling. What the paper's text leaves out is added (`with_harmonic_blocks`), and a
-convolution to the classes with the invariant head ends the network.
+convolution to the classes with the invariant head ends the network. Its scores do not change when an image turns by
+right angles, if every pooling divides height and width: of 25 rows pooled by 2 the last is left out, a turn moves it.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tigra.datasets import load_dataset
+from tigra.deepscat import DeepScat
 from tigra.errors import TigraError, UsageError
 from tigra.model_file import load_model, write_atomically
 from tigra.nearest import nearest_neighbour
@@ -195,16 +196,24 @@ class Experiment:
         return start_run(splits, settings["recipe"], seed, self.threads), 0.0
 
     def _measured(self, model, settings, splits, watch) -> dict:
+        """Accuracies on all parts. Only DeepScat heeds a stop here: its features take long, and are kept on disk."""
+
+        def measured(what, split):
+            def show(done, total):
+                if isinstance(model, DeepScat) and watch.should_stop():
+                    raise Stopped
+                watch.show(f"testing: {what}", done, total)
+
+            return accuracy(model, split, self.threads, show)
+
         tests = {}
         for name, changes in settings["tests"].items():
             watch.show(f"testing: {name}", 0, 0)
             made = self._load(settings, changes)
             rounds = settings["transformations"] if made.transform else 1
-            tests[name] = [
-                accuracy(model, made.fresh_test(generator(0, f"evaluate {n}")), self.threads) for n in range(rounds)
-            ]
+            tests[name] = [measured(name, made.fresh_test(generator(0, f"evaluate {n}"))) for n in range(rounds)]
         parts = {"train": splits.train, "valid": splits.valid, "test_upright": splits.test_upright}
-        return {name: accuracy(model, part, self.threads) for name, part in parts.items()} | {"test": tests}
+        return {name: measured(name, part) for name, part in parts.items()} | {"test": tests}
 
     def markdown(self) -> str:
         """The table of what is finished."""

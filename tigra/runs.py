@@ -72,9 +72,17 @@ def start_run(splits: Splits, recipe: dict, seed: int = 0, threads: int = 1, lim
     return Training(network, splits, FitOptions(**how, seed=seed), threads)
 
 
-def fit_run(splits: Splits, recipe: dict, threads: int = 1, on_progress=lambda *_: None) -> DeepScat:
-    """DeepScat, fitted by a recipe; on_progress is called with (what is done, how many, of how many)."""
-    if splits.name not in DATASETS:
+def fit_run(
+    splits: Splits, recipe: dict, threads: int = 1, on_progress=lambda *_: None, architecture: str | None = None
+) -> DeepScat:
+    """DeepScat, fitted by a recipe; on_progress is called with (what is done, how many, of how many).
+
+    architecture : one to be taken as it is, instead of the recipe's; only logarithm and scale are chosen then
+    """
+    if architecture is not None:
+        free = {name: values for name, values in recipe.get("candidates", {}).items() if name in ("log", "standardise")}
+        recipe = recipe | {"architecture": architecture, "candidates": free}
+    elif splits.name not in DATASETS:
         text = suited(recipe["architecture"], splits.image_shape, splits.train.labels)
         recipe = recipe | {"architecture": text}
     model, _ = fit_deepscat(splits, **recipe, threads=threads, cache=cache_folder(), on_progress=on_progress)

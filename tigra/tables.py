@@ -147,7 +147,6 @@ TABLES = {
                 for k in (1, *ANGLES)
                 for row in _others("mnist-rot", {"convnet": "", "stn": ""}, f"turned-{k}-", f"K = {k}: ",
                                    data={"train_rotations": k}, runs=1)
-                if row.recipe == "best"
             ),
         ),
         {"mnist-rot": TURNED},

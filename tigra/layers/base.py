@@ -111,14 +111,26 @@ class Layer:
     def _check_planes(self, x, n_maps: int | None = None, smallest: int = 1) -> np.ndarray:
         """x, if it holds planes (C, H, W, B) with the given number of maps (None: any) and at least that size."""
         name = type(self).__name__
-        real = isinstance(x, np.ndarray) and np.issubdtype(x.dtype, np.floating)
-        if not real or x.ndim != 4 or n_maps not in (None, len(x)) or min(x.shape[1:3]) < smallest:
-            got = f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+        fits = isinstance(x, np.ndarray) and x.ndim == 4 and x.size > 0 and n_maps in (None, len(x))
+        if not fits or x.dtype not in DTYPES or min(x.shape[1:3]) < smallest:
             size = f", H and W at least {smallest}" if smallest > 1 else ""
-            raise ShapeError(f"{name} expects real planes of shape ({n_maps or 'C'}, H, W, B){size}, got {got}.")
+            wanted = f"real planes of shape ({n_maps or 'C'}, H, W, B){size}"
+            raise ShapeError(f"{name} expects {wanted}, float32 or float64, got {_described(x)}.")
         return x
+
+    def _check_harmonics(self, z, n_maps: int) -> np.ndarray:
+        """z, if it holds harmonic maps (2, 2, C, H, W, B), as real and imaginary parts, with that number of maps."""
+        fits = isinstance(z, np.ndarray) and z.ndim == 6 and z.shape[:3] == (2, 2, n_maps) and z.size > 0
+        if not fits or z.dtype not in DTYPES:
+            wanted = f"real planes of shape (2, 2, {n_maps}, H, W, B)"
+            raise ShapeError(f"{type(self).__name__} expects {wanted}, float32 or float64, got {_described(z)}.")
+        return z
 
     @property
     def n_parameters(self) -> int:
         """How many numbers the layer learns."""
         return sum(array.size for array in self.params.values())
+
+
+def _described(x) -> str:
+    return f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__

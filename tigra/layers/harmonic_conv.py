@@ -108,11 +108,7 @@ class HarmonicConv(Layer):
         n_in = self.params["radial"].shape[2]
         if self.real:
             return self._check_planes(y, n_in)[None, None]
-        fits = isinstance(y, np.ndarray) and y.ndim == 6 and y.shape[:3] == (2, 2, n_in)
-        if not fits or not np.issubdtype(y.dtype, np.floating):
-            got = f"{y.dtype} {y.shape}" if isinstance(y, np.ndarray) else type(y).__name__
-            raise ShapeError(f"HarmonicConv expects real planes of shape (2, 2, {n_in}, H, W, B), got {got}.")
-        return y
+        return self._check_harmonics(y, n_in)
 
     def _framed(self, y) -> np.ndarray:
         """(orders, 2, C, H + 4, (W + 4) B), zero outside of the planes; a real image has imaginary parts of 0."""

@@ -28,15 +28,6 @@ class ModulusLayer(Layer):
 
     takes = "planes"
 
-    def _checked(self, z, n_maps: int) -> np.ndarray:
-        fits = isinstance(z, np.ndarray) and z.ndim == 6 and z.shape[:3] == (2, 2, n_maps)
-        if not fits or not np.issubdtype(z.dtype, np.floating):
-            got = f"{z.dtype} {z.shape}" if isinstance(z, np.ndarray) else type(z).__name__
-            raise ShapeError(
-                f"{type(self).__name__} expects real planes of shape (2, 2, {n_maps}, H, W, B), got {got}."
-            )
-        return np.ascontiguousarray(z)
-
     def _apply(self, z, scale, offset) -> np.ndarray:
         y = self._space.result("y", z.shape, z.dtype)
         modulus_relu(_flat(z), FLOOR, scale, offset, self._scratch(z.dtype), _flat(y))
@@ -85,7 +76,7 @@ class ModulusReLU(ModulusLayer):
     def forward(self, z: np.ndarray) -> np.ndarray:
         """(2, 2, C, H, W, B)  ->  the same shape."""
         bias = self.params["bias"]
-        z = self._checked(z, bias.shape[1])
+        z = np.ascontiguousarray(self._check_harmonics(z, bias.shape[1]))
         self._cache = (z,)
         return self._apply(z, np.ones_like(bias), bias)
 
@@ -139,7 +130,7 @@ class ModulusNorm(ModulusLayer):
 
     def measure(self, z: np.ndarray) -> np.ndarray:
         """Of a part of a batch: how many numbers, their sum and their sum of squares, (3, 2, C) in float64."""
-        z = self._checked(z, self.params["gamma"].shape[1])
+        z = np.ascontiguousarray(self._check_harmonics(z, self.params["gamma"].shape[1]))
         totals = np.empty((3, *self.params["gamma"].shape))
         modulus_sums(_flat(z), FLOOR, self._scratch(z.dtype), totals[1:])
         totals[0] = z[0, 0, 0].size
@@ -155,7 +146,7 @@ class ModulusNorm(ModulusLayer):
     def forward(self, z: np.ndarray) -> np.ndarray:
         """(2, 2, C, H, W, B)  ->  the same shape."""
         gamma, beta = (self.params[name].astype(np.float64) for name in ("gamma", "beta"))
-        z = self._checked(z, gamma.shape[1])
+        z = np.ascontiguousarray(self._check_harmonics(z, gamma.shape[1]))
         count, mean, variance = None, 0.0, 1.0  # before the first step: only the ReLU
         if self.is_training:
             totals = self.measure(z) if self.given is None else self.given
@@ -212,7 +203,7 @@ class InvariantHead(Layer):
 
     def forward(self, z: np.ndarray) -> np.ndarray:
         """(2, 2, C, H, W, B)  ->  (C, B)."""
-        z = ModulusLayer._checked(self, z, self.params["bias"].size)
+        z = self._check_harmonics(z, self.params["bias"].size)
         r = np.sqrt(np.maximum(np.square(z).sum(axis=1), HEAD_FLOOR))
         self._cache = z, r
         return r.sum(axis=0).mean(axis=(1, 2)) + self.params["bias"][:, None]

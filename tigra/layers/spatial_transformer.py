@@ -69,10 +69,7 @@ class SpatialTransformer(Layer):
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         """x (C, H, W, B)  ->  z (C, H // 2, W // 2, B)."""
-        n_maps, height, width = self.shape
-        x = np.ascontiguousarray(self._check_planes(x, n_maps))
-        if x.shape[:3] != self.shape:
-            raise ShapeError(f"SpatialTransformer expects planes of {height}x{width} pixels, got {x.shape}.")
+        (n_maps, height, width), x = self.shape, self._checked(x)
         pooled, hidden, theta = self._localise(x)
         n_places, n_batch, arrays = self.grid.shape[1], x.shape[3], self._space
         corners = arrays.array("corners", (n_places, 4, n_batch), np.int32)
@@ -108,7 +105,15 @@ class SpatialTransformer(Layer):
 
     def theta(self, x: np.ndarray) -> np.ndarray:
         """The affine maps (2, 3, B) that the layer gives to planes; far from the identity, training has gone astray."""
-        return self._localise(np.ascontiguousarray(x))[2].reshape(2, 3, -1)
+        return self._localise(self._checked(x))[2].reshape(2, 3, -1)
+
+    def _checked(self, x) -> np.ndarray:
+        """x, contiguous, if it holds planes of the right shape."""
+        n_maps, height, width = self.shape
+        x = np.ascontiguousarray(self._check_planes(x, n_maps))
+        if x.shape[:3] != self.shape:
+            raise ShapeError(f"SpatialTransformer expects planes of {height}x{width} pixels, got {x.shape}.")
+        return x
 
     def _localise(self, x):
         """Pooled planes (C (H // 2) (W // 2), B), hidden units (h, B) and theta (6, B)."""
