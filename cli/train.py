@@ -12,14 +12,12 @@ import click
 from tigra_cli.data_options import check_options, data_options, given_options, loading
 from tigra_cli.options import EXISTING_FILE
 from tigra_cli.output import Progress, duration, percent, print_json, table
+from tigra_cli.recipe_options import FIT_OPTIONS, GRAPH_OPTIONS, NETWORK_OPTIONS, recipe_options
 
-from tigra.architecture import GROUNDS, MIXINGS
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
-from tigra.layers.dense import START_VALUES
 from tigra.methods import METHODS
 from tigra.model_file import check_writable, load_model
-from tigra.optim import SCHEDULES
 from tigra.recipes import RECIPE_NAMES
 from tigra.runs import (
     METHOD_NAMES,
@@ -36,18 +34,6 @@ from tigra.runs import (
 from tigra.training import Training
 
 SAVE_EVERY = 10  # seconds between saves while training, so that a power cut costs little
-FIT_OPTIONS = "epochs", "batch_size", "learning_rate", "schedule", "patience", "weight_decay", "label_smoothing"
-NETWORK_OPTIONS = (
-    "architecture", "smoothing", "margin", "neighbours", "diagonal_weight", "boundary", "active", "mixing", "init",
-    "floor", "log", "ground",
-)  # fmt: skip
-GRAPH_OPTIONS = "neighbours", "diagonal_weight", "boundary", "active", "mixing", "floor"  # of TIGraNet's layers alone
-FROM_RECIPE = "the recipe's"
-
-
-def recipe_option(name, kind, text):
-    """An option whose default stands in the data set's recipe."""
-    return click.option(name, type=kind, default=None, show_default=FROM_RECIPE, help=text)
 
 
 @click.command()
@@ -70,29 +56,7 @@ def recipe_option(name, kind, text):
     show_default=True,
     help="What to train: TIGraNet, or a method that it is compared with.",
 )
-@recipe_option("--architecture", str, "Layers, e.g. 'SC[3, 3]-DP[300]-S[10]-FC[50]'.")
-@recipe_option("--epochs", click.IntRange(min=1), "Passes over the training images.")
-@recipe_option("--batch-size", click.IntRange(min=1), "Images in a step.")
-@recipe_option("--learning-rate", click.FloatRange(min=0, min_open=True), "Peak step size of Adam.")
-@recipe_option("--schedule", click.Choice(SCHEDULES), "Course of the learning rate.")
-@recipe_option("--weight-decay", click.FloatRange(min=0), "Pull of FC weights towards 0.")
-@recipe_option(
-    "--label-smoothing", click.FloatRange(min=0, max=1, max_open=True), "Share of labels spread over classes."
-)
-@recipe_option("--patience", click.IntRange(min=0), "Stop after so many epochs without a better one; 0: never.")
-@recipe_option("--smoothing", click.FloatRange(min=0), "Gaussian blur of the images, in pixels.")
-@recipe_option("--margin", click.IntRange(min=0), "Frame of zeros around the images, in pixels.")
-@recipe_option("--neighbours", click.Choice(["4", "8"]), "Edges of an inner pixel.")
-@recipe_option("--diagonal-weight", click.FloatRange(min=0, min_open=True), "Weight of diagonal edges.")
-@recipe_option("--boundary", click.Choice(["padded", "free"]), "Pixels at the border.")
-@recipe_option(
-    "--active", click.Choice(["map", "union", "all"]), "Active nodes: per map, one set for all, or all nodes."
-)
-@recipe_option("--mixing", click.Choice(MIXINGS), "Weights of input maps: shared, per filter, or filters per pair.")
-@recipe_option("--floor", click.FloatRange(min=0, max=1), "Least deviation of statistics, as a share of the largest.")
-@recipe_option("--log", click.FloatRange(min=0, max=1), "Logarithm of statistics plus this share of them; 0: none.")
-@recipe_option("--ground", click.Choice(GROUNDS), "What is empty: black, or the grey of each image's border.")
-@recipe_option("--init", click.Choice(START_VALUES), "Start values of FC layers.")
+@recipe_options
 @data_options
 @click.pass_context
 def train(ctx, dataset, out, resume, method, threads, as_json, **settings):
