@@ -76,6 +76,26 @@ def test_calibration_makes_responses_of_order_one_and_is_kept(tmp_path):
     assert (again.scores(splits.test.images[:5]) == network.scores(splits.test.images[:5])).all()
 
 
+def test_calibration_begins_anew_and_leaves_silent_filters_alone():
+    rng, graph = RNG(5), grid_graph((4, 4))
+    layer = PairedConv.init(graph, 2, 3, 2, rng, np.float64)
+    assert np.allclose(layer.params["threshold"], [0, 0.2, 0.4])
+    layer.params["alpha"][1] = 0
+    signal = GraphSignal(rng.random((2, 16, 5)), np.ones((1, 16, 5), bool))
+    layer.calibrate(signal)
+    once = layer.state["deviation"].copy()
+    assert once[1] == 1 and (once != 1).sum() == 2
+    layer.calibrate(signal)
+    assert np.allclose(layer.state["deviation"], once, rtol=1e-14)
+    assert np.isfinite(layer.forward(signal).values).all()
+
+
+def test_start_values_are_as_large_for_many_maps_and_powers_as_for_few():
+    layers = [PairedConv.init(None, n_in, 4, degree, RNG(0), np.float64) for n_in, degree in ((200, 0), (40, 199))]
+    for layer in layers:
+        assert (layer.params["alpha"] ** 2).sum(axis=(1, 2)) == pytest.approx(1, abs=0.3)  # random, mean 1
+
+
 def test_the_background_stays_exactly_zero():
     splits = load_dataset("mnist-012")
     network = build_network("SC[5, 2]-SC[5, 2]-S[1]", (28, 28), 3, mixing="pairs", active="all")
