@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from tigra_cli.main import main
@@ -11,7 +12,9 @@ from tigra.errors import TrainingError, UsageError
 from tigra.model_file import load_model
 from tigra.reproduction import Experiment, Stopped, Watch
 from tigra.runs import start_run
+from tigra.splits import generator
 from tigra.tables import Row, Table
+from tigra.training import accuracy, split_hash
 
 TABLE = Table(
     "A small table",
@@ -45,6 +48,21 @@ def test_a_run_is_kept_and_found_again(tmp_path, monkeypatch):
     assert loaded == [None, "linear"]  # to train, and for the test that needs other images
     assert record["epochs"] == 1 and record["settings"]["recipe"]["fit"]["batch_size"] == 100
     assert load_model(tmp_path / "net-seed-0-quick.npz").resume is None
+
+
+def test_a_record_says_what_the_model_does_and_each_test_has_angles_of_its_own(tmp_path):
+    row, one = TABLE.rows[0], experiment(tmp_path)
+    found = one.run(row, 1)["accuracy"]
+    network = load_model(one.path(row, 1, ".npz")).network
+    assert network.options["seed"] == 1
+    for name in ("cubic", "linear"):
+        splits = load_dataset("mnist-012", seed=1, interpolation=name)
+        tests = [splits.fresh_test(generator(0, f"evaluate {n}")) for n in range(2)]
+        assert found["test"][name] == [accuracy(network, test) for test in tests]
+        assert np.abs(tests[0].images - tests[1].images).max() > 0.5
+    assert found["valid"] == accuracy(network, splits.valid)
+    assert found["test_upright"] == accuracy(network, splits.test_upright)
+    assert found["train"] == accuracy(network, (splits.train.images[:300], splits.train.labels[:300]))
 
 
 def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):
@@ -85,7 +103,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert kept.resume[1]["step"] == 3
     shown = []
     again = stopped.run(row, 0, Watch(show=lambda text, done=0, total=0: shown.append((text, done, total))))
-    assert again["accuracy"] == whole["accuracy"] and again["seconds"] > 0
+    assert again["accuracy"] == whole["accuracy"] and again["seconds"] > kept.training["seconds"] > 0
     assert ("epoch 1/1", 4, 5) in shown and ("epoch 1/1", 3, 5) not in shown
 
 
@@ -109,7 +127,7 @@ def test_a_stop_while_testing_costs_no_training(tmp_path, monkeypatch):
     assert one.record(row, 0) is None and ("testing, cubic", 200, 200) in shown
     monkeypatch.setattr("tigra.reproduction.start_run", never)
     again = one.run(row, 0, Watch(lambda *what: shown.append(what)))
-    assert ("measuring, train", 500, 500) in shown
+    assert ("measuring, train", 300, 300) in shown  # no more, for a quick one
     monkeypatch.undo()
     whole = experiment(tmp_path / "whole").run(row, 0)
     assert again["accuracy"] == whole["accuracy"] and set(again) == set(whole)
@@ -124,8 +142,11 @@ def test_models_that_are_damaged_or_of_other_settings_are_trained_anew(tmp_path,
     monkeypatch.setattr("tigra.reproduction.start_run", lambda *words: started.append(words) or start_run(*words))
     path.write_bytes(content[:-100])
     assert one.run(row, 0)["accuracy"] == whole["accuracy"] and len(started) == 1
+    monkeypatch.setattr("tigra.reproduction.split_hash", lambda splits: "of other images")
+    assert one.run(row, 0)["accuracy"] == whole["accuracy"] and len(started) == 2
+    monkeypatch.setattr("tigra.reproduction.split_hash", split_hash)
     other = Table(TABLE.title, TABLE.rows, TABLE.tests, transformations=2, quick_fit={"epochs": 1, "batch_size": 250})
-    assert Experiment(other, tmp_path, quick=True).run(row, 0)["accuracy"] != whole["accuracy"] and len(started) == 2
+    assert Experiment(other, tmp_path, quick=True).run(row, 0)["accuracy"] != whole["accuracy"] and len(started) == 3
 
 
 def test_one_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):

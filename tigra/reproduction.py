@@ -16,12 +16,13 @@ from tigra.errors import TigraError, UsageError
 from tigra.model_file import Model, check_writable, load_model, write_atomically
 from tigra.nearest import nearest_neighbour
 from tigra.runs import fit_run, recipe_for, resume_run, save_fitted, save_run, start_run
-from tigra.splits import Splits, generator
+from tigra.splits import Split, Splits, generator
 from tigra.tables import Row, Table
 from tigra.training import Training, accuracy, split_hash
 from tigra.version import __version__
 
 SAVE_EVERY = 60  # seconds between saves of an unfinished run
+QUICK_IMAGES = 300  # of each kind on which a quick run is measured, at most
 
 
 class Stopped(Exception):
@@ -204,16 +205,18 @@ class Experiment:
             rounds = settings["transformations"] if made.transform else 1
             tests[name] = []
             for n in range(rounds):
-                what, before = f"testing, {name}", n * len(made.test.labels)
-                watch.look(what, before, rounds * len(made.test.labels))
+                watch.look(f"testing, {name}")
                 test = made.fresh_test(generator(0, f"evaluate {n}"))
-                tests[name].append(self._accuracy(model, test, watch, what, before, rounds))
+                tests[name].append(self._accuracy(model, test, watch, f"testing, {name}", n, rounds))
         parts = {"train": splits.train, "valid": splits.valid, "test_upright": splits.test_upright}
         found = {name: self._accuracy(model, part, watch, f"measuring, {name}") for name, part in parts.items()}
         return found | {"test": tests}
 
     def _accuracy(self, model, split, watch, what, before=0, rounds=1) -> float:
-        return accuracy(model, split, self.threads, lambda done, total: watch.look(what, before + done, rounds * total))
+        split = Split(*(part[:QUICK_IMAGES] for part in split)) if self.quick else split
+        return accuracy(
+            model, split, self.threads, lambda done, total: watch.look(what, before * total + done, rounds * total)
+        )
 
     def markdown(self) -> str:
         """The table of what is finished."""
