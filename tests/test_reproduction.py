@@ -50,19 +50,30 @@ def test_a_run_is_kept_and_found_again(tmp_path, monkeypatch):
     assert load_model(tmp_path / "net-seed-0-quick.npz").resume is None
 
 
-def test_a_record_says_what_the_model_does_and_each_test_has_angles_of_its_own(tmp_path):
+def test_a_run_is_measured_on_the_images_that_it_says(tmp_path, monkeypatch):
+    seen = []
+
+    def measure(model, split, threads, on_progress):
+        seen.append(split)
+        return accuracy(model, split, threads, on_progress)
+
+    monkeypatch.setattr("tigra.reproduction.accuracy", measure)
     row, one = TABLE.rows[0], experiment(tmp_path)
     found = one.run(row, 1)["accuracy"]
     network = load_model(one.path(row, 1, ".npz")).network
     assert network.options["seed"] == 1
-    for name in ("cubic", "linear"):
-        splits = load_dataset("mnist-012", seed=1, interpolation=name)
-        tests = [splits.fresh_test(generator(0, f"evaluate {n}")) for n in range(2)]
-        assert found["test"][name] == [accuracy(network, test) for test in tests]
-        assert np.abs(tests[0].images - tests[1].images).max() > 0.5
-    assert found["valid"] == accuracy(network, splits.valid)
-    assert found["test_upright"] == accuracy(network, splits.test_upright)
-    assert found["train"] == accuracy(network, (splits.train.images[:300], splits.train.labels[:300]))
+    cubic, linear = (load_dataset("mnist-012", seed=1, interpolation=name) for name in ("cubic", "linear"))
+    expected = [splits.fresh_test(generator(0, f"evaluate {n}")) for splits in (cubic, linear) for n in range(2)]
+    expected += [cubic.train, cubic.valid, cubic.test_upright]
+    for split, (images, labels) in zip(seen, expected, strict=True):
+        assert (split.images == images[:300]).all() and (split.labels == labels[:300]).all()
+    assert np.abs(seen[0].images - seen[1].images).max() > 0.5, "each round has angles of its own"
+    values = [
+        *found["test"]["cubic"],
+        *found["test"]["linear"],
+        *(found[p] for p in ("train", "valid", "test_upright")),
+    ]
+    assert values == [accuracy(network, split) for split in seen]
 
 
 def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):

@@ -300,7 +300,7 @@ def _kept_model(path, settings: dict, splits: Splits) -> Model | None:
 
 def _effort(facts: dict) -> dict:
     """What a model file says of the effort, as a record has it."""
-    of_training = {"epochs": len(facts["history"]), "best_epoch": facts["best_epoch"]} if "history" in facts else {}
+    of_training = {"epochs": len(facts["history"]), "best_epoch": facts.get("best_epoch")} if "history" in facts else {}
     return of_training | {name: facts[name] for name in ("seconds", "threads") if name in facts}
 
 
