@@ -145,6 +145,19 @@ def test_a_stop_while_testing_costs_no_training(tmp_path, monkeypatch):
     assert (again["epochs"], again["best_epoch"], again["threads"]) == (1, 1, 1)
 
 
+def test_a_fitted_model_is_only_measured_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    small = {"architecture": "W[1, 2]-PCA[2]", "log": False, "standardise": False}
+    monkeypatch.setattr("tigra.reproduction.recipe_for", lambda *_: small)
+    row, shown = Row("fitted", "a fitted one", "mnist-012", method="deepscat", runs=1), []
+    one = Experiment(Table("Fitted", (row,), {"mnist-012": {"cubic": {}}}), tmp_path, quick=True)
+    with pytest.raises(Stopped):
+        one.run(row, 0, Watch(lambda *what: shown.append(what), lambda: len(shown) > 0 and "testing" in shown[-1][0]))
+    monkeypatch.setattr("tigra.reproduction.fit_run", never)
+    record = one.run(row, 0)
+    assert one.record(row, 0) == record and record["threads"] == 1 and record["accuracy"]["train"] > 0.5
+
+
 def test_models_that_are_damaged_or_of_other_settings_are_trained_anew(tmp_path, monkeypatch):
     row, one = TABLE.rows[0], experiment(tmp_path)
     whole = one.run(row, 0)
