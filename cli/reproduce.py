@@ -10,6 +10,7 @@ from tigra_cli.options import json_option, threads_option
 from tigra_cli.output import Progress, duration, print_json
 from tigra_cli.train import StopSignals
 
+from tigra.errors import TrainingError
 from tigra.reproduction import Experiment, Stopped, Watch
 from tigra.tables import TABLES
 
@@ -34,10 +35,11 @@ def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
     on upright validation images.
 
     \b
-    mnist-012         Table 2
-    mnist-rot-trans   Table 3, needs MNIST ('tigra data fetch mnist')
-    eth-80            Table 4, needs ETH-80
+    mnist-012         Table 2, tested on all of MNIST's digits 0, 1, 2 (but for --quick)
+    mnist-rot-trans   Table 3
+    eth-80            Table 4, needs ETH-80 ('tigra data fetch eth80')
     rotations         the last figure: accuracy over the number of training rotations
+    The others need MNIST ('tigra data fetch mnist').
 
     \b
     Example:
@@ -46,15 +48,23 @@ def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
     out = Path(out or f"results/{table}")
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only)
     todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
+    failed = []
     with Progress() as progress, StopSignals() as stop:
         for place, (row, number) in enumerate(todo, start=1):
             name = f"{row.words}, {row.over} {number} ({place}/{len(todo)})"
 
             def show(text, done=0, total=0, name=name):
-                progress.show(f"{name}: {text}", done, total, phase=name + text.split(" ")[0])
+                progress.show(f"{name}: {text}", done, total, phase=name + text.rstrip("0123456789/ "))
 
+            if experiment.record(row, number):  # another process on the same folder was quicker
+                continue
             try:
                 record = experiment.run(row, number, Watch(show, stop.asked))
+            except TrainingError as error:  # this run has no result; the others need not wait for it
+                progress.clear()
+                failed.append(name)
+                click.echo(f"{name}: no result. {error}", err=True)
+                continue
             except Stopped:
                 progress.clear()
                 click.echo(f"Stopped; the runs so far are in {out}, the same command goes on.", err=True)
@@ -66,9 +76,11 @@ def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
     if as_json:
         found = [experiment.record(row, number) for row, number in experiment.runs()]
         print_json({"table": table, "title": TABLES[table].title, "folder": str(out), "quick": quick, "runs": found})
-        return
+        ctx.exit(1 if failed else 0)
     click.echo(f"{TABLES[table].title}\n" + ("QUICK: the numbers mean nothing.\n" if quick else ""))
     click.echo(experiment.markdown())
-    click.echo(
-        f"Percent, mean +- standard deviation over runs; seconds of training on {threads} threads of this machine."
+    spent = (
+        f"; seconds of training on {known} threads of this machine" if (known := experiment.n_threads()) != "-" else ""
     )
+    click.echo(f"Percent, mean +- standard deviation over runs{spent}.")
+    ctx.exit(1 if failed else 0)

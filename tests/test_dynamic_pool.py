@@ -64,6 +64,32 @@ def test_equal_values_stay_or_go_together_in_any_order(values, n_active, kept, o
     np.testing.assert_array_equal(active.ravel(), np.array(kept, bool)[order])
 
 
+def kept_by_the_rule(values, inside, n_active):
+    """The largest set of at most J nodes of Omega without a tie across its edge; of a crowded top all of it."""
+    kept = set()
+    for value in sorted(set(values[inside]), reverse=True):
+        level = set(np.flatnonzero((values == value) & inside))
+        if kept and len(kept | level) > n_active:
+            return kept
+        kept |= level
+        if len(kept) >= n_active:
+            return kept
+    return kept
+
+
+@pytest.mark.parametrize("low, high", [(-2, 2), (0, 3), (-3, 0), (0, 0)])
+@pytest.mark.parametrize("share", [1.0, 0.6])
+@pytest.mark.parametrize("n_batch", [1, 7])
+def test_zeros_and_signs_change_nothing_about_the_rule(low, high, share, n_batch, rng):
+    """Maps with few values above 0 take a short cut; all mixtures of signs, ties and numbers of nodes are met here."""
+    for n_active in range(1, 10):
+        z = rng.integers(low, high + 1, (20, 9, n_batch)).astype(float)
+        omega = rng.random((1, 9, n_batch)) < share
+        active = top_nodes(z, omega, n_active)
+        for k, b in np.ndindex(20, n_batch):
+            assert set(np.flatnonzero(active[k, :, b])) == kept_by_the_rule(z[k, :, b], omega[0, :, b], n_active)
+
+
 def test_a_crowded_top_is_sought_in_omega_alone():
     z = np.array([9.0, 5.0, 5.0, 5.0]).reshape(1, 4, 1)
     omega = np.array([False, True, True, True]).reshape(1, 4, 1)

@@ -18,7 +18,7 @@ READING_ORDER = """
     layers.planes layers.conv layers.spatial_transformer layers.harmonic_conv layers.modulus layers
     loss workers classifier network passes notation plane_kinds architecture recipes methods optim settings training
     morlet scattering feature_cache affine_pca deepscat fitting atomic_files model_file
-    packaged runs invariance nearest tables reproduction check_cases gradcheck
+    packaged runs invariance nearest tables run_records reproduction check_cases gradcheck
     inspection exhibit figures.canvas figures.tiles figures.maps figures.spectrum figures.invariance
     figures.learning figures.animation figures.page figures
 """.split()

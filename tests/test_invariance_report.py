@@ -81,6 +81,22 @@ def test_transformations_do_what_they_are_called():
         assert len(places) == 1
 
 
+def test_angles_and_shifts_are_those_that_the_names_say(monkeypatch):
+    seen = []
+    for name in ("rotate", "random_shifts"):
+        monkeypatch.setattr(f"tigra.invariance.{name}", lambda images, *words: seen.append(words) or images)
+    images, rng = np.zeros((400, 4, 4)), np.random.default_rng(0)
+    by_name = transformations((4, 4), interpolation="linear", largest_shift=1.5)
+    by_name["45 degree turns"](images, rng)
+    by_name["random angles"](images, rng)
+    by_name["sub-pixel shifts"](images, rng)
+    by_name["whole-pixel shifts"](images, rng)
+    (odd, how), (angles, same), real, whole = seen
+    assert set(odd) == {45, 135, 225, 315} and how == same == "linear"
+    assert ((angles >= 0) & (angles < 360)).all() and np.histogram(angles, 8, (0, 360))[0].min() > 25
+    assert real[1:] == (1.5, False, "linear") and whole[1:] == (1.5, True, "linear")
+
+
 def test_no_images_are_refused():
     with pytest.raises(ShapeError, match="got none"):
         measure_invariance(Corner(), np.zeros((0, 3, 3)))

@@ -5,7 +5,7 @@ import pytest
 
 from tigra.architecture import build_network, count_parameters
 from tigra.datasets import load_dataset
-from tigra.errors import ShapeError, UsageError
+from tigra.errors import ShapeError, TigraError, UsageError
 from tigra.graph import GraphSignal, grid_graph
 from tigra.layers import DynamicPool, PairedConv, SpectralConv, Standardise
 from tigra.model_file import load, save
@@ -76,6 +76,26 @@ def test_calibration_makes_responses_of_order_one_and_is_kept(tmp_path):
     assert (again.scores(splits.test.images[:5]) == network.scores(splits.test.images[:5])).all()
 
 
+def test_calibration_begins_anew_and_leaves_silent_filters_alone():
+    rng, graph = RNG(5), grid_graph((4, 4))
+    layer = PairedConv.init(graph, 2, 3, 2, rng, np.float64)
+    assert np.allclose(layer.params["threshold"], [0, 0.2, 0.4])
+    layer.params["alpha"][1] = 0
+    signal = GraphSignal(rng.random((2, 16, 5)), np.ones((1, 16, 5), bool))
+    layer.calibrate(signal)
+    once = layer.state["deviation"].copy()
+    assert once[1] == 1 and (once != 1).sum() == 2
+    layer.calibrate(signal)
+    assert np.allclose(layer.state["deviation"], once, rtol=1e-14)
+    assert np.isfinite(layer.forward(signal).values).all()
+
+
+def test_start_values_are_as_large_for_many_maps_and_powers_as_for_few():
+    layers = [PairedConv.init(None, n_in, 4, degree, RNG(0), np.float64) for n_in, degree in ((200, 0), (40, 199))]
+    for layer in layers:
+        assert (layer.params["alpha"] ** 2).sum(axis=(1, 2)) == pytest.approx(1, abs=0.3)  # random, mean 1
+
+
 def test_the_background_stays_exactly_zero():
     splits = load_dataset("mnist-012")
     network = build_network("SC[5, 2]-SC[5, 2]-S[1]", (28, 28), 3, mixing="pairs", active="all")
@@ -104,6 +124,35 @@ def test_scores_do_not_change_under_exact_symmetries(active):
     assert np.abs(network.scores(shifted) - scores)[inside].max() < 1e-9
 
 
+@pytest.mark.parametrize("active", ["map", "union", "all"])
+@pytest.mark.parametrize("boundary", ["padded", "free"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_turned_maps_give_turned_responses_bit_by_bit(active, boundary, dtype):
+    rng, shape = RNG(3), (2, 11, 11, 3)
+    graph = grid_graph(shape[1:3], diagonal_weight=0.25, boundary=boundary)
+    layer = PairedConv.init(graph, 2, 5, 3, rng, dtype, active)
+    layer.state["deviation"][:] = rng.uniform(0.5, 2, 5)
+    sets = rng.random(shape) < 0.7
+    y = rng.standard_normal(shape).astype(dtype) * sets
+
+    def pooled(turn):
+        signal = GraphSignal(*(np.ascontiguousarray(turn(part)).reshape(2, 121, 3) for part in (y, sets)))
+        return DynamicPool(30).forward(layer.forward(signal)).values.reshape(5, *shape[1:])
+
+    kept = pooled(lambda maps: maps)
+    for turn in (lambda m: np.rot90(m, axes=(1, 2)), lambda m: m[:, ::-1], lambda m: m.transpose(0, 2, 1, 3)):
+        assert (pooled(turn) == turn(kept)).all()
+
+
+def test_sums_of_other_images_do_not_spoil_a_gradient():
+    layer, rng = PairedConv(grid_graph((3, 3)), np.ones((2, 2, 1)), np.zeros(2)), RNG(4)
+    one, other = (GraphSignal(rng.random((1, 9, 2)), np.ones((1, 9, 2), bool)) for _ in range(2))
+    layer.forward(one)
+    layer.sums(other)
+    with pytest.raises(TigraError, match="needs a forward of its own"):
+        layer.backward(np.ones((2, 9, 2)))
+
+
 def test_it_learns_and_threads_do_not_matter():
     splits = load_dataset("mnist-012")
     found = []
@@ -126,10 +175,16 @@ def test_wrong_arguments_are_refused():
         PairedConv(graph, np.ones((1, 1, 1)), np.zeros(1), active="none")
     with pytest.raises(ShapeError, match=r"\(K_out, M\+1, K_in\)"):
         PairedConv(graph, np.ones((1, 1)), np.zeros(1))
+    with pytest.raises(ShapeError, match="none of them 0"):
+        PairedConv(graph, np.ones((1, 0, 1)), np.zeros(1))
+    with pytest.raises(ShapeError, match="an even number, got 3"):
+        Standardise.init(3, np.float64, floor=0.1)
     with pytest.raises(ShapeError, match=r"threshold of shape \(K_out,\)"):
         PairedConv(graph, np.ones((2, 1, 1)), np.zeros(1))
     with pytest.raises(UsageError, match="vector, full, pairs, got 'none'"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="none")
+    with pytest.raises(UsageError, match="'all' goes with mixing 'pairs'"):
+        build_network("SC[1, 1]-S[1]", (4, 4), 2, active="all")
     with pytest.raises(UsageError, match="share from 0 to 1"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, floor=2)
 

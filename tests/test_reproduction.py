@@ -2,16 +2,20 @@
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from tigra_cli.main import main
 
 import tigra
 from tigra.datasets import load_dataset
-from tigra.errors import UsageError
+from tigra.errors import TrainingError, UsageError
 from tigra.model_file import load_model
 from tigra.reproduction import Experiment, Stopped, Watch
+from tigra.runs import start_run
+from tigra.splits import generator
 from tigra.tables import Row, Table
+from tigra.training import accuracy, split_hash
 
 TABLE = Table(
     "A small table",
@@ -42,9 +46,35 @@ def test_a_run_is_kept_and_found_again(tmp_path, monkeypatch):
     record = one.run(row, 0)
     assert experiment(tmp_path).record(row, 0) == json.loads(json.dumps(record))
     assert {name: len(values) for name, values in record["accuracy"]["test"].items()} == {"cubic": 2, "linear": 2}
-    assert loaded == [None, None, "linear"]  # to train, then for each of the two tests
+    assert loaded == [None, "linear"]  # to train, and for the test that needs other images
     assert record["epochs"] == 1 and record["settings"]["recipe"]["fit"]["batch_size"] == 100
     assert load_model(tmp_path / "net-seed-0-quick.npz").resume is None
+
+
+def test_a_run_is_measured_on_the_images_that_it_says(tmp_path, monkeypatch):
+    seen = []
+
+    def measure(model, split, threads, on_progress):
+        seen.append(split)
+        return accuracy(model, split, threads, on_progress)
+
+    monkeypatch.setattr("tigra.reproduction.accuracy", measure)
+    row, one = TABLE.rows[0], experiment(tmp_path)
+    found = one.run(row, 1)["accuracy"]
+    network = load_model(one.path(row, 1, ".npz")).network
+    assert network.options["seed"] == 1
+    cubic, linear = (load_dataset("mnist-012", seed=1, interpolation=name) for name in ("cubic", "linear"))
+    expected = [splits.fresh_test(generator(0, f"evaluate {n}")) for splits in (cubic, linear) for n in range(2)]
+    expected += [cubic.train, cubic.valid, cubic.test_upright]
+    for split, (images, labels) in zip(seen, expected, strict=True):
+        assert (split.images == images[:300]).all() and (split.labels == labels[:300]).all()
+    assert np.abs(seen[0].images - seen[1].images).max() > 0.5, "each round has angles of its own"
+    values = [
+        *found["test"]["cubic"],
+        *found["test"]["linear"],
+        *(found[p] for p in ("train", "valid", "test_upright")),
+    ]
+    assert values == [accuracy(network, split) for split in seen]
 
 
 def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):
@@ -53,9 +83,19 @@ def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):
     assert one.record(row, 0) and Experiment(TABLE, tmp_path).record(row, 0) is None  # not quick
     other = Table(TABLE.title, TABLE.rows, TABLE.tests, transformations=3, quick_fit=TABLE.quick_fit)
     assert Experiment(other, tmp_path, quick=True).record(row, 0) is None
-    for content in ("", "[1]", '{"settings": 1}', "\x00"):
+    whole = json.loads(one.path(row, 0).read_text())
+    changes = (
+        {"accuracy": {}}, {"accuracy": 1}, {"accuracy": {"test": {}}}, {"accuracy": {"test": {"cubic": []}}},
+        {"accuracy": {"test": {"cubic": ["x"]}}}, {"accuracy": {"test": {"cubic": [2]}}},
+        {"accuracy": whole["accuracy"] | {"valid": None}}, {"seconds": None}, {"protocol": 1}, {"epochs": []},
+    )  # fmt: skip
+    damaged = [json.dumps(whole | change) for change in changes]
+    for content in ("", "[1]", '{"settings": 1}', "\x00", "[" * 100_000, *damaged):
         one.path(row, 0).write_text(content)
         assert one.record(row, 0) is None
+        assert "| 0 seeds |" in one.markdown()
+    one.path(row, 0).write_text(json.dumps(whole))
+    assert one.record(row, 0) == whole
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
@@ -65,7 +105,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
 
     def stop_after_three():
         steps.append(None)
-        return len(steps) > 3
+        return len(steps) > 4  # before loading, and before each step
 
     stopped = experiment(tmp_path / "parts")
     with pytest.raises(Stopped):
@@ -75,8 +115,87 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert kept.resume[1]["step"] == 3
     shown = []
     again = stopped.run(row, 0, Watch(show=lambda text, done=0, total=0: shown.append((text, done, total))))
-    assert again["accuracy"] == whole["accuracy"] and again["seconds"] > 0
+    assert again["accuracy"] == whole["accuracy"] and again["seconds"] > kept.training["seconds"] > 0
     assert ("epoch 1/1", 4, 5) in shown and ("epoch 1/1", 3, 5) not in shown
+
+
+def never(*_, **__):
+    raise AssertionError("this should not have been called")
+
+
+def test_a_trained_model_is_only_measured_again(tmp_path, monkeypatch):
+    row, one = TABLE.rows[0], experiment(tmp_path)
+    whole = one.run(row, 0)
+    one.path(row, 0).write_text("half a rec")  # a crash, or a stop, between the model and its record
+    monkeypatch.setattr("tigra.reproduction.start_run", never)
+    assert one.record(row, 0) is None and one.run(row, 0) == whole
+
+
+def test_a_stop_while_testing_costs_no_training(tmp_path, monkeypatch):
+    row, one, shown = TABLE.rows[0], experiment(tmp_path), []
+    watch = Watch(lambda *what: shown.append(what), lambda: len(shown) > 0 and shown[-1][0] == "testing, linear")
+    with pytest.raises(Stopped):
+        one.run(row, 0, watch)
+    assert one.record(row, 0) is None and ("testing, cubic", 200, 200) in shown
+    monkeypatch.setattr("tigra.reproduction.start_run", never)
+    again = one.run(row, 0, Watch(lambda *what: shown.append(what)))
+    assert ("measuring, train", 300, 300) in shown  # no more, for a quick one
+    monkeypatch.undo()
+    whole = experiment(tmp_path / "whole").run(row, 0)
+    assert again["accuracy"] == whole["accuracy"] and set(again) == set(whole)
+    assert (again["epochs"], again["best_epoch"], again["threads"]) == (1, 1, 1)
+
+
+def test_a_fitted_model_is_only_measured_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    small = {"architecture": "W[1, 2]-PCA[2]", "log": False, "standardise": False}
+    monkeypatch.setattr("tigra.reproduction.recipe_for", lambda *_: small)
+    row, shown = Row("fitted", "a fitted one", "mnist-012", method="deepscat", runs=1), []
+    one = Experiment(Table("Fitted", (row,), {"mnist-012": {"cubic": {}}}), tmp_path, quick=True)
+    with pytest.raises(Stopped):
+        one.run(row, 0, Watch(lambda *what: shown.append(what), lambda: len(shown) > 0 and "testing" in shown[-1][0]))
+    monkeypatch.setattr("tigra.reproduction.fit_run", never)
+    record = one.run(row, 0)
+    assert one.record(row, 0) == record and record["threads"] == 1 and record["accuracy"]["train"] > 0.5
+
+
+def test_models_that_are_damaged_or_of_other_settings_are_trained_anew(tmp_path, monkeypatch):
+    row, one = TABLE.rows[0], experiment(tmp_path)
+    whole = one.run(row, 0)
+    path, started = one.path(row, 0, ".npz"), []
+    content = path.read_bytes()
+    monkeypatch.setattr("tigra.reproduction.start_run", lambda *words: started.append(words) or start_run(*words))
+    path.write_bytes(content[:-100])
+    assert one.run(row, 0)["accuracy"] == whole["accuracy"] and len(started) == 1
+    monkeypatch.setattr("tigra.reproduction.split_hash", lambda splits: "of other images")
+    assert one.run(row, 0)["accuracy"] == whole["accuracy"] and len(started) == 2
+    monkeypatch.setattr("tigra.reproduction.split_hash", split_hash)
+    other = Table(TABLE.title, TABLE.rows, TABLE.tests, transformations=2, quick_fit={"epochs": 1, "batch_size": 250})
+    assert Experiment(other, tmp_path, quick=True).run(row, 0)["accuracy"] != whole["accuracy"] and len(started) == 3
+
+
+def test_one_run_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
+    def run(self, row, number, watch):
+        if row.key == "paper":
+            raise TrainingError("The loss is no longer finite.")
+        return {"accuracy": {"test": {"cubic": [0.5]}}, "seconds": 1.0}
+
+    monkeypatch.setattr(Experiment, "run", run)
+    words = ["reproduce", "mnist-012", "--quick", "--row", "paper", "--row", "best", "--out", str(tmp_path)]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 1 and "(2/2): 50.00 % (cubic)" in result.stderr
+    assert "as printed, seed 0 (1/2): no result. The loss is no longer finite." in result.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("tigra.reproduction.load_dataset", never)
+    (tmp_path / "file").write_text("")
+    below, taken = tmp_path / "file" / "folder", tmp_path / "taken"
+    (taken / "best-seed-0-quick.json").mkdir(parents=True)
+    for out in (below, taken):
+        result = CliRunner().invoke(main, ["reproduce", "mnist-012", "--quick", "--row", "best", "--out", str(out)])
+        assert result.exit_code == 1 and result.stdout == "" and str(out) in result.stderr
+        assert "Traceback" not in result.stderr
 
 
 def test_seeds_rows_and_folds_are_limited(tmp_path):
@@ -102,6 +221,24 @@ def test_the_table_shows_what_is_finished(tmp_path):
     assert "| - |" in neighbour and "1 seed |" in neighbour and "+-" not in neighbour
     assert any(line.startswith("Protocol: train and valid upright") for line in lines)
     assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
+
+
+def test_folds_have_one_protocol_and_runs_keep_their_threads(tmp_path):
+    folds = Table("Folds", (Row("f", "folds", "eth-80", over="fold", runs=3),), {"eth-80": {"as they are": {}}})
+    one = Experiment(folds, tmp_path, threads=7)
+    assert one.n_threads() == "-"
+    for number, share in ((1, 0.5), (2, 1.0)):
+        record = {
+            "protocol": f"split by object, fold {number}, test",
+            "settings": one.settings(folds.rows[0], number),
+            "accuracy": {"test": {"as they are": [share]}},
+        }
+        record |= {"seconds": 1, "threads": number}
+        one.path(folds.rows[0], number).write_text(json.dumps(record))
+    lines = one.markdown().splitlines()
+    assert "| 75.00 +- 35.36 |" in lines[2] and "| 2 folds |" in lines[2]
+    assert lines[4:] == ["Protocol: split by object, each object in turn, test."]
+    assert one.n_threads() == "1-2"  # as they were, not the seven of today
 
 
 def test_the_command(tmp_path, monkeypatch):

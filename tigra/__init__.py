@@ -20,7 +20,8 @@ Read the modules in this order; each imports only those above it:
     morlet, scattering, feature_cache, affine_pca, deepscat, fitting        DeepScat, which is fitted instead
     atomic_files, model_file, packaged, runs     keeping it; models that come with tigra
     invariance                         how little answers change
-    nearest, tables, reproduction      the paper's tables
+    nearest, tables, run_records,
+    reproduction                       the paper's tables
     check_cases, gradcheck             every gradient checked
     inspection, exhibit                looking inside, in numbers
     figures.canvas, figures.tiles, figures.maps, figures.spectrum, figures.invariance,
@@ -101,6 +102,7 @@ __all__ = [
     "ImageError",
     "InvariantHead",
     "Layer",
+    "Logarithm",
     "MaxPool",
     "MeanPool",
     "ModelFileError",
@@ -115,7 +117,6 @@ __all__ = [
     "SpectralConv",
     "Split",
     "Splits",
-    "Logarithm",
     "Standardise",
     "StandardisePixels",
     "Statistics",

@@ -9,20 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from tigra.datasets import load_dataset
-from tigra.deepscat import DeepScat
 from tigra.errors import TigraError, UsageError
-from tigra.model_file import load_model, write_atomically
+from tigra.model_file import Model, check_writable, load_model, write_atomically
 from tigra.nearest import nearest_neighbour
+from tigra.run_records import are_numbers, effort_of, is_whole, one_or_range, spread
 from tigra.runs import fit_run, recipe_for, resume_run, save_fitted, save_run, start_run
-from tigra.splits import Splits, generator
+from tigra.splits import Split, Splits, generator
 from tigra.tables import Row, Table
-from tigra.training import Training, accuracy
+from tigra.training import Training, accuracy, split_hash
 from tigra.version import __version__
 
 SAVE_EVERY = 60  # seconds between saves of an unfinished run
+QUICK_IMAGES = 300  # of each kind on which a quick run is measured, at most
 
 
 class Stopped(Exception):
@@ -32,11 +31,17 @@ class Stopped(Exception):
 class Watch(NamedTuple):
     """What a caller wants to see and to say while runs go on.
 
-    show : called with (text, done, of how many); should_stop : asked after every step
+    show : called with (text, done, of how many); should_stop : asked after every step, and before every `look`
     """
 
     show: Callable[[str, int, int], None] = lambda text, done=0, total=0: None
     should_stop: Callable[[], bool] = lambda: False
+
+    def look(self, text: str, done: int = 0, total: int = 0) -> None:
+        """Show it, and raise Stopped if that is wanted: where nothing is lost by it."""
+        if self.should_stop():
+            raise Stopped
+        self.show(text, done, total)
 
 
 class Experiment:
@@ -93,31 +98,32 @@ class Experiment:
         """What a finished run found, or None; a file that is damaged or of other settings counts as none."""
         try:
             record = json.loads(self.path(row, number).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
-        is_valid = isinstance(record, dict) and record.get("settings") == self.settings(row, number)
-        return record if is_valid and "accuracy" in record else None
+        is_ours = isinstance(record, dict) and record.get("settings") == self.settings(row, number)
+        return record if is_ours and is_whole(record) else None
 
     def run(self, row: Row, number: int, watch: Watch = Watch()) -> dict:  # noqa: B008
         """Do one run, or go on with it, and keep its record; Stopped is raised when the watch says so."""
         settings = self.settings(row, number)
-        seed = settings["data"].get("seed", 0)
-        watch.show(f"loading {row.dataset}", 0, 0)
-        splits = self._load(settings, {})
+        self.folder.mkdir(parents=True, exist_ok=True)
+        check_writable(self.path(row, number))  # now, not after an hour of training
+        watch.look(f"loading {row.dataset}")
+        splits = self._load(settings, {}, watch)
         if row.method == "nearest":
             found = self._nearest(splits)
         elif row.method == "deepscat":
             found = self._fit(row, number, settings, splits, watch)
         else:
-            found = self._train(row, number, settings, splits, seed, watch)
+            found = self._train(row, number, settings, splits, watch)
         record = {"row": row.key, "number": number, "tigra": __version__, "settings": settings, **found}
-        self.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(self.path(row, number), (json.dumps(record, indent=1) + "\n").encode())
         return record
 
-    def _load(self, settings, changes) -> Splits:
+    def _load(self, settings, changes, watch) -> Splits:
+        options = _as_given(settings["data"] | changes)
         return load_dataset(
-            settings["dataset"], data_dir=self.where, threads=self.threads, **_as_given(settings["data"] | changes)
+            settings["dataset"], data_dir=self.where, threads=self.threads, on_progress=watch.look, **options
         )
 
     def _nearest(self, splits: Splits) -> dict:
@@ -131,28 +137,22 @@ class Experiment:
         }
 
     def _fit(self, row, number, settings, splits, watch) -> dict:
-        def show(what, done, total):
-            if watch.should_stop():
-                raise Stopped
-            watch.show(what, done, total)
-
+        path = self.path(row, number, ".npz")
+        kept = _kept_model(path, settings, splits)
+        if kept:
+            return self._found(kept.network, effort_of(kept.training), settings, splits, watch)
         started = time.monotonic()
-        model = fit_run(splits, settings["recipe"], self.threads, show)
-        spent = time.monotonic() - started
-        self.folder.mkdir(parents=True, exist_ok=True)
-        save_fitted(model, splits, self.path(row, number, ".npz"))
-        return {
-            "protocol": splits.protocol,
-            "architecture": model.options["architecture"],
-            "parameters": model.n_parameters,
-            "seconds": round(spent, 3),
-            "threads": self.threads,
-            "accuracy": self._measured(model, settings, splits, watch),
-        }
+        model = fit_run(splits, settings["recipe"], self.threads, watch.look)
+        effort = {"seconds": round(time.monotonic() - started, 3), "threads": self.threads}
+        save_fitted(model, splits, path, settings=settings, **effort)
+        return self._found(model, effort, settings, splits, watch)
 
-    def _train(self, row, number, settings, splits, seed, watch) -> dict:
-        model = self.path(row, number, ".npz")
-        training, seconds = self._started(settings, splits, seed, model)
+    def _train(self, row, number, settings, splits, watch) -> dict:
+        path = self.path(row, number, ".npz")
+        kept = _kept_model(path, settings, splits)
+        if kept and kept.resume is None:  # trained to the end, but stopped before its accuracy was written down
+            return self._found(kept.network, effort_of(kept.training), settings, splits, watch)
+        training, seconds = self._started(kept, settings, splits, path)
         started = last_save = time.monotonic()
         training.should_stop, n_epochs = watch.should_stop, training.options.epochs
         training.on_step = lambda step, n_steps: watch.show(
@@ -160,11 +160,10 @@ class Experiment:
             len(training.history) * n_steps + step,
             n_epochs * n_steps,
         )
-        self.folder.mkdir(parents=True, exist_ok=True)
 
         def keep():
-            spent = seconds + time.monotonic() - started
-            save_run(training, splits, model, settings=settings, seconds=spent)
+            spent = {"seconds": round(seconds + time.monotonic() - started, 3), "threads": self.threads}
+            save_run(training, splits, path, settings=settings, **spent)
             return spent
 
         for _ in training.run():
@@ -174,46 +173,49 @@ class Experiment:
         spent = keep()
         if not training.is_finished:
             raise Stopped
+        effort = {"epochs": len(training.history), "best_epoch": training.best_epoch.number} | spent
+        return self._found(training.network, effort, settings, splits, watch)
+
+    def _started(self, kept, settings, splits, path) -> tuple[Training, float]:
+        """A training, new or the one that an earlier start left unfinished; and the seconds it has had."""
+        if kept:
+            try:
+                return resume_run(kept, splits, path, self.threads), effort_of(kept.training)["seconds"]
+            except TigraError:
+                pass  # none that helps: begin anew
+        return start_run(splits, settings["recipe"], settings["data"].get("seed", 0), self.threads), 0.0
+
+    def _found(self, model, effort, settings, splits, watch) -> dict:
+        """What is written down of a model that was trained or fitted."""
         return {
             "protocol": splits.protocol,
-            "architecture": training.network.options["architecture"],
-            "parameters": training.network.n_parameters,
-            "epochs": len(training.history),
-            "best_epoch": training.best_epoch.number,
-            "seconds": round(spent, 3),
-            "threads": self.threads,
-            "accuracy": self._measured(training.network, settings, splits, watch),
+            "architecture": model.options["architecture"],
+            "parameters": model.n_parameters,
+            **effort,
+            "accuracy": self._measured(model, settings, splits, watch),
         }
 
-    def _started(self, settings, splits, seed, path) -> tuple[Training, float]:
-        """A training, new or the one that an earlier start left unfinished; and the seconds it has had."""
-        try:
-            model = load_model(path)
-            if model.resume is not None and model.training.get("settings") == settings:
-                return resume_run(model, splits, path, self.threads), float(model.training["seconds"])
-        except (TigraError, KeyError, TypeError, ValueError):
-            pass  # none, or none that helps: begin anew
-        return start_run(splits, settings["recipe"], seed, self.threads), 0.0
-
     def _measured(self, model, settings, splits, watch) -> dict:
-        """Accuracies on all parts. Only DeepScat heeds a stop here: its features take long, and are kept on disk."""
-
-        def measured(what, split):
-            def show(done, total):
-                if isinstance(model, DeepScat) and watch.should_stop():
-                    raise Stopped
-                watch.show(f"testing: {what}", done, total)
-
-            return accuracy(model, split, self.threads, show)
-
+        """Accuracies; a stop is heeded, because the model is kept and only this is done again."""
         tests = {}
         for name, changes in settings["tests"].items():
-            watch.show(f"testing: {name}", 0, 0)
-            made = self._load(settings, changes)
+            same = changes.items() <= splits.options.items()
+            made = splits if same else self._load(settings, changes, watch)
             rounds = settings["transformations"] if made.transform else 1
-            tests[name] = [measured(name, made.fresh_test(generator(0, f"evaluate {n}"))) for n in range(rounds)]
+            tests[name] = []
+            for n in range(rounds):
+                watch.look(f"testing, {name}")
+                test = made.fresh_test(generator(0, f"evaluate {n}"))
+                tests[name].append(self._accuracy(model, test, watch, f"testing, {name}", n, rounds))
         parts = {"train": splits.train, "valid": splits.valid, "test_upright": splits.test_upright}
-        return {name: measured(name, part) for name, part in parts.items()} | {"test": tests}
+        found = {name: self._accuracy(model, part, watch, f"measuring, {name}") for name, part in parts.items()}
+        return found | {"test": tests}
+
+    def _accuracy(self, model, split, watch, what, before=0, rounds=1) -> float:
+        split = Split(*(part[:QUICK_IMAGES] for part in split)) if self.quick else split
+        return accuracy(
+            model, split, self.threads, lambda done, total: watch.look(what, before * total + done, rounds * total)
+        )
 
     def markdown(self) -> str:
         """The table of what is finished."""
@@ -240,31 +242,39 @@ class Experiment:
         ]
         plural = "s" if len(records) != 1 else ""
         cells += [f"{len(records)} {row.over}{plural}"]
-        cells += [_one([record.get(key) for record in records]) for key in ("parameters", "epochs")]
+        cells += [one_or_range([record.get(key) for record in records]) for key in ("parameters", "epochs")]
         return [*cells, f"{statistics.mean(r['seconds'] for r in records):.0f}" if records else "-"]
 
     def _protocols(self, rows) -> list[str]:
-        found = [self.record(row, 0) for row in rows]
-        return [f"Protocol: {text}." for text in dict.fromkeys(record["protocol"] for record in found if record)]
+        """One for each way in which runs were made; folds are all made in one way."""
+        found = [(row, n, record) for row in rows for n in range(self.n_runs(row)) if (record := self.record(row, n))]
+        texts = [
+            record["protocol"].replace(f", fold {n},", ", each object in turn,")
+            if row.over == "fold"
+            else record["protocol"]
+            for row, n, record in found
+        ]
+        return [f"Protocol: {text}." for text in dict.fromkeys(texts)]
 
+    def n_threads(self) -> str:
+        """On how many threads the finished runs were trained: a number, or a range.
 
-def spread(values: list[float]) -> str:
-    """Mean and standard deviation.
-
-    >>> spread([1.0, 2.0]), spread([5.0]), spread([])
-    ('1.50 +- 0.71', '5.00', '-')
-    """
-    if not values:
-        return "-"
-    return f"{np.mean(values):.2f}" + (f" +- {np.std(values, ddof=1):.2f}" if len(values) > 1 else "")
-
-
-def _one(values: list) -> str:
-    """A number that is the same in all runs, or its range."""
-    known = sorted({value for value in values if value is not None})
-    return "-" if not known else f"{known[0]}" if len(known) == 1 else f"{known[0]}-{known[-1]}"
+        Those of another start count as they were, not as they would be today.
+        """
+        return one_or_range([record.get("threads") for row, n in self.runs() if (record := self.record(row, n))])
 
 
 def _as_given(data: dict) -> dict:
     """Options as `load_dataset` wants them: JSON has made lists of tuples."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+
+
+def _kept_model(path, settings: dict, splits: Splits) -> Model | None:
+    """The model that an earlier start left, finished or not, if it is of these settings and images."""
+    try:
+        model = load_model(path)
+    except TigraError:
+        return None
+    facts = model.training
+    same = facts.get("settings") == settings and facts.get("split_hash") == split_hash(splits)
+    return model if same and "seconds" in facts and are_numbers(effort_of(facts)) else None

@@ -41,9 +41,9 @@ class PairedConv(Layer):
     def __init__(self, graph: Graph, alpha: np.ndarray, threshold: np.ndarray, active: str = "map"):
         if active not in ("map", "union", "all"):
             raise UsageError(f"active must be 'map', 'union' or 'all', got {active!r}.")
-        if np.ndim(alpha) != 3 or np.shape(threshold) != np.shape(alpha)[:1]:
+        if np.ndim(alpha) != 3 or not np.size(alpha) or np.shape(threshold) != np.shape(alpha)[:1]:
             raise ShapeError(
-                "PairedConv expects alpha of shape (K_out, M+1, K_in) and threshold of shape (K_out,),"
+                "PairedConv expects alpha of shape (K_out, M+1, K_in), none of them 0, and threshold of shape (K_out,),"
                 f" got {np.shape(alpha)} and {np.shape(threshold)}."
             )
         super().__init__(alpha=alpha, threshold=threshold)
@@ -69,7 +69,8 @@ class PairedConv(Layer):
         self.state["deviation"][:] = np.where(deviation > 0, deviation, 1)
 
     def sums(self, signal: GraphSignal) -> np.ndarray:
-        """What threshold and rectifier are applied to, (K_out, N B)."""
+        """What threshold and rectifier are applied to, (K_out, N B); a forward before it can no longer go backward."""
+        self.forget()  # its terms lie where those of this signal come
         return self._sums(self._terms(signal)[0], np.empty)
 
     def forward(self, signal: GraphSignal) -> GraphSignal:

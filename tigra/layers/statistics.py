@@ -137,6 +137,8 @@ class Standardise(Layer):
             raise ShapeError(
                 f"Standardise needs a mean and a deviation for each feature, got {mean.shape} and {deviation.shape}."
             )
+        if floor and len(mean) % 2:
+            raise ShapeError(f"A floor is for means and variances in turn, an even number, got {len(mean)} features.")
         self.state = {"mean": mean, "deviation": deviation}
 
     @classmethod

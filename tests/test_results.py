@@ -1,0 +1,56 @@
+"""The tables of docs/results.md are what the records beside it say, computed here by another way."""
+
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+
+from tigra.tables import TABLES
+
+DOCS = Path(__file__).parent.parent / "docs"
+ROWS = [(table.name, row) for table in sorted((DOCS / "results").iterdir()) for row in TABLES[table.name].rows]
+
+
+def records_of(table, row):
+    paths = sorted((DOCS / "results" / table).glob("*.json"))
+    records = [record for path in paths if (record := json.loads(path.read_text(encoding="utf-8")))["row"] == row.key]
+    return sorted(records, key=lambda record: record["number"])
+
+
+def mean_and_deviation(values):
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return f"{mean:.2f}"
+    return f"{mean:.2f} +- {(sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5:.2f}"
+
+
+@pytest.mark.parametrize("table, row", ROWS, ids=lambda value: getattr(value, "key", value))
+def test_every_row_is_what_its_records_say(table, row):
+    records = records_of(table, row)
+    if not records:
+        return
+    accuracies = [record["accuracy"] for record in records]
+    cells = [row.words, row.paper or "-"]
+    for name in records[0]["settings"]["tests"]:
+        cells.append(mean_and_deviation([100 * sum(a["test"][name]) / len(a["test"][name]) for a in accuracies]))
+    for part in ("test_upright", "valid", "train"):
+        cells.append(mean_and_deviation([100 * a[part] for a in accuracies]) if part in accuracies[0] else "-")
+    cells.append(f"{len(records)} {row.over}{'s' if len(records) > 1 else ''}")
+    lines = (DOCS / "results.md").read_text(encoding="utf-8").splitlines()
+    (line,) = (line for line in lines if line.startswith("| " + " | ".join(cells) + " |"))
+    seconds = statistics.mean(record["seconds"] for record in records)
+    assert line.endswith(f" {seconds:.0f} |")
+
+
+@pytest.mark.parametrize("table, row", ROWS, ids=lambda value: getattr(value, "key", value))
+def test_records_differ_in_nothing_but_the_seed_and_are_complete(table, row):
+    records = records_of(table, row)
+    settings = [record["settings"] for record in records]
+    for number, (record, chosen) in enumerate(zip(records, settings, strict=True)):
+        assert record["number"] == number and chosen["data"].pop(row.over) == number
+        assert chosen == settings[0] and (chosen["method"], chosen["dataset"]) == (row.method, row.dataset)
+        assert chosen["data"] == row.data and "valid upright" in record["protocol"]
+        rounds = chosen["transformations"]
+        assert all(len(values) in (1, rounds) for values in record["accuracy"]["test"].values())
+        assert record.get("best_epoch", 0) <= record.get("epochs", 0)
