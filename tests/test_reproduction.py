@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 from tigra_cli.main import main
 
-import tigra
 from tigra.datasets import load_dataset
 from tigra.errors import TrainingError, UsageError
 from tigra.model_file import load_model
@@ -251,16 +250,3 @@ def test_the_command(tmp_path, monkeypatch):
     assert content["quick"] is True and content["runs"][0]["row"] == "best"
     wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--row", "none"])
     assert wrong.exit_code == 2 and "it has paper, best" in wrong.stderr
-
-
-def test_a_stop_is_heeded_while_a_fitted_classifier_is_tested(tmp_path, small_splits, monkeypatch):
-    """Its features take minutes and are kept; a network's test takes seconds, and a stop would cost its training."""
-    monkeypatch.setattr("tigra.reproduction.accuracy", lambda model, split, threads, show: show(1, 9) or 0.5)
-    one, settings, shown = experiment(tmp_path), {"tests": {}, "transformations": 1}, []
-    watch = Watch(lambda text, done=0, total=0: shown.append((text, done, total)), lambda: True)
-    with pytest.raises(Stopped):
-        one._measured(tigra.build_deepscat("W[1, 2]-PCA[1]", (14, 14), 3), settings, small_splits, watch)
-    network = tigra.build_network("C[2]", (14, 14), 3)
-    found = one._measured(network, settings, small_splits, watch)
-    assert found == {"train": 0.5, "valid": 0.5, "test_upright": 0.5, "test": {}}
-    assert shown == [(f"testing: {part}", 1, 9) for part in ("train", "valid", "test_upright")]
