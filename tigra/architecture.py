@@ -30,7 +30,8 @@ from tigra.plane_kinds import BRIDGES, HarmonicHeadKind, with_harmonic_blocks
 
 LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
 LAST_GAIN = 0.1  # of the start values of the last layer
-MIXINGS = "vector", "full", "pairs"
+MIXINGS = "vector", "full", "pairs", "gradients"
+PAIRED = {"pairs": False, "gradients": True}  # mixings by `PairedConv`, and whether maps' gradients are mixed, too
 GROUNDS = "black", "border"
 LARGEST_NETWORK = 10**8  # parameters; a slip of the finger should not fill the memory
 
@@ -48,19 +49,24 @@ class SpectralConvKind(LayerKind):
                 f"{item} at position {item.position} has too high a degree: use at most {LARGEST_DEGREE},"
                 " beyond that powers of the Laplacian cancel to nothing but rounding errors."
             )
+        if site.mixing == "gradients" and item.numbers[1] < 1:
+            raise ArchitectureError(
+                f"{item} at position {item.position} has too low a degree: mixing='gradients' needs at least 1."
+            )
 
     def size(self, numbers, site):
         return numbers[0]
 
     def n_parameters(self, numbers, site):
         n_filters, degree = numbers
-        if site.mixing == "pairs":
-            return n_filters * ((degree + 1) * site.size + 1)
+        if site.mixing in PAIRED:
+            return n_filters * ((degree + 1 + PAIRED[site.mixing]) * site.size + 1)
         return n_filters * (degree + 1) + site.size * (n_filters if site.mixing == "full" else 1)
 
     def build(self, numbers, site):
-        if site.mixing == "pairs":
-            return [PairedConv.init(site.graph, site.size, *numbers, site.rng, site.dtype, site.active)]
+        if site.mixing in PAIRED:
+            more = site.rng, site.dtype, site.active, PAIRED[site.mixing]
+            return [PairedConv.init(site.graph, site.size, *numbers, *more)]
         return [SpectralConv.init(site.graph, site.size, *numbers, site.rng, site.dtype, site.mixing, site.active)]
 
 
@@ -230,7 +236,7 @@ def build_network(
     dtype : "float32", or "float64" for checks
     neighbours, diagonal_weight, boundary : the grid, see `grid_graph`
     active, mixing : which sets limit a filter, and how maps are mixed: "vector" or "full", see `SpectralConv`, or
-        "pairs", see `PairedConv`
+        "pairs" and "gradients", see `PairedConv`
     init : start values of the FC layers, "default", "paper" or "he", see `Dense.init`
     smoothing : standard deviation in pixels of a Gaussian blur of the input
     margin : width in pixels of a frame of zeros around the image, so that what lies near its border is

@@ -100,7 +100,7 @@ def _response(layer, which, frequencies):
     """Of `which`, the layer or its start; where every pair of maps has a filter, of equal input maps."""
     alpha = which.params["alpha"]
     if isinstance(layer, PairedConv):
-        alpha = alpha.sum(axis=2) / layer.state["deviation"][:, None]
+        alpha = alpha[:, : layer.degree + 1].sum(axis=2) / layer.state["deviation"][:, None]
     return polynomial_response(alpha, frequencies)
 
 

@@ -54,12 +54,13 @@ NETWORK = PAPER_NETWORK | {
 DEEP = "SC[16, 2]-DP[600]-SC[32, 2]-DP[600]-SC[32, 2]-DP[600]-S[12]-FC[256]-FC[128]"
 PAIRS = NETWORK | {"mixing": "pairs", "active": "all", "floor": 0.05}
 FIT = PAPER_FIT | {"learning_rate": 0.01, "schedule": "one-cycle", "weight_decay": 0.2, "label_smoothing": 0.1}
+GRADIENTS = PAIRS | {"mixing": "gradients"}  # and of the maps' squared gradients
 # Photographs: nothing is turned, so that little smoothing and no margin do; objects stand on a grey ground, and their
 # statistics differ by factors.
 PHOTO = "SC[16, 2]-DP[1700]-SC[32, 2]-DP[1700]-SC[32, 2]-DP[1700]-S[20]-FC[256]-FC[128]"
 PHOTOS = PAIRS | {"ground": "border", "margin": 0, "smoothing": 0.3, "floor": 0.01, "log": 0.03}
 PHOTO_FIT = FIT | {"epochs": 20, "learning_rate": 0.003, "weight_decay": 0.1}
-LONG_FIT = FIT | {"epochs": 10, "batch_size": 48, "learning_rate": 0.005}
+LONG_FIT = FIT | {"epochs": 8, "batch_size": 48, "learning_rate": 0.005}
 
 RECIPES = {
     "mnist-012": {
@@ -71,7 +72,7 @@ RECIPES = {
             "network": {"architecture": LARGE} | PAPER_NETWORK,
             "fit": PAPER_FIT | {"epochs": 10, "batch_size": 100},
         },
-        "best": {"network": {"architecture": DEEP} | PAIRS, "fit": LONG_FIT},
+        "best": {"network": {"architecture": DEEP} | GRADIENTS, "fit": LONG_FIT},
     },
     "mnist-trans": {
         "paper": {
@@ -79,7 +80,7 @@ RECIPES = {
             "fit": PAPER_FIT | {"epochs": 10, "batch_size": 100},
         },
         "best": {
-            "network": {"architecture": DEEP} | PAIRS | {"margin": 8},
+            "network": {"architecture": DEEP} | GRADIENTS | {"margin": 8},
             "fit": LONG_FIT,
         },
     },

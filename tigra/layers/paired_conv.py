@@ -8,7 +8,7 @@ from tigra.errors import ShapeError, UsageError
 from tigra.graph import Graph, GraphSignal
 from tigra.kernels import combine
 from tigra.layers.base import Layer
-from tigra.polynomials import laplacian_powers, laplacian_powers_adjoint
+from tigra.polynomials import laplacian_powers, laplacian_powers_adjoint, laplacian_step
 
 LARGEST_THRESHOLD = 0.4  # of the start values
 
@@ -19,11 +19,17 @@ class PairedConv(Layer):
         F_{i,k} = sum_{m=0..M} alpha_{i,m,k} L^m                              cf. Eq. (10) [eq:pol_filt_1]
         z_i     = max(0, 1/s_i sum_k 1[N_k] (F_{i,k} y_k) - abs(theta_i))     cf. Eqs. (11), (12) [eq:lincomb]
 
-    alpha : array (K_out, M+1, K_in)
+    alpha : array (K_out, M+1, K_in), or (K_out, M+2, K_in) with gradients
     threshold : array (K_out,), theta: responses below it are cut off
     s : `state["deviation"]` (K_out,), the deviation of the sums over training images at the start values; constants
         that `calibrate` sets once, so that every layer starts with responses of order 1
     active : "map" or "union", as for `SpectralConv`, or "all": what pooling left at 0 is filtered like the rest
+    gradients : whether each map's squared gradient is one more term, weighted by alpha_{i,M+1,k},
+
+        g_k = 2 y_k (L y_k) - L (y_k y_k),   node by node   (on a padded grid, at node n: sum_j W_nj / d (y_n - y_j)^2)
+
+        for which M must be at least 1. Filters of the Laplacian are the same in all directions, so that they answer to
+        an edge as to a blob; how steep a map is does not depend on directions either, and tells the two apart.
 
     `SpectralConv` with full mixing is the case alpha_{i,m,k} = alpha_{i,m} beta_{i,k}, without the rectifier. The
     threshold only takes away: the empty background of an image is exactly 0 in every map, so that no map has
@@ -38,7 +44,7 @@ class PairedConv(Layer):
            [0. , 0.5, 0. ]])
     """
 
-    def __init__(self, graph: Graph, alpha: np.ndarray, threshold: np.ndarray, active: str = "map"):
+    def __init__(self, graph: Graph, alpha, threshold, active: str = "map", gradients: bool = False):
         if active not in ("map", "union", "all"):
             raise UsageError(f"active must be 'map', 'union' or 'all', got {active!r}.")
         if np.ndim(alpha) != 3 or not np.size(alpha) or np.shape(threshold) != np.shape(alpha)[:1]:
@@ -47,14 +53,19 @@ class PairedConv(Layer):
                 f" got {np.shape(alpha)} and {np.shape(threshold)}."
             )
         super().__init__(alpha=alpha, threshold=threshold)
-        self.graph, self.active = graph, active
+        self.graph, self.active, self.gradients = graph, active, gradients
+        self.degree = alpha.shape[1] - 1 - int(gradients)
+        if gradients and self.degree < 1:
+            raise UsageError(f"Gradients are made of L y: filters need a degree of at least 1, got {self.degree}.")
         self.state = {"deviation": np.ones(len(alpha), alpha.dtype)}
 
     @classmethod
-    def init(cls, graph, n_in, n_filters, degree, rng, dtype, active="map") -> PairedConv:
+    def init(cls, graph, n_in, n_filters, degree, rng, dtype, active="map", gradients=False) -> PairedConv:
         """Random alpha, whose size `calibrate` settles; thresholds from 0 to 0.4 of the responses' deviation."""
-        alpha = rng.standard_normal((n_filters, degree + 1, n_in)) / np.sqrt((degree + 1) * n_in)
-        return cls(graph, alpha.astype(dtype), np.linspace(0, LARGEST_THRESHOLD, n_filters).astype(dtype), active)
+        n_terms = degree + 1 + int(gradients)
+        alpha = rng.standard_normal((n_filters, n_terms, n_in)) / np.sqrt(n_terms * n_in)
+        threshold = np.linspace(0, LARGEST_THRESHOLD, n_filters)
+        return cls(graph, alpha.astype(dtype), threshold.astype(dtype), active, gradients)
 
     @property
     def is_calibrated(self) -> bool:
@@ -76,15 +87,16 @@ class PairedConv(Layer):
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K_in, N, B), active (K_in or 1, N, B)  ->  z (K_out, N, B), active (1, N, B) = Omega."""
         terms, sets, omega = self._terms(signal)
+        y = signal.values
         z = self._sums(terms, lambda shape, dtype: self._space.result("z", shape, dtype))
         z -= np.abs(self.params["threshold"])[:, None]
         z = np.maximum(z, 0, out=z).reshape(len(z), *terms.shape[2:])
-        self._cache = terms, sets, z
+        self._cache = y, terms, sets, z
         return GraphSignal(z, omega)
 
     def backward(self, grad_z: np.ndarray) -> np.ndarray:
         """dE/dz (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, threshold."""
-        terms, sets, z = self._take_cache()
+        y, terms, sets, z = self._take_cache()
         space, weights = self._space, self._weights()
         positive = np.greater(z, 0, out=space.array("positive", z.shape, bool))
         grad_sums = np.multiply(grad_z, positive, out=space.array("grad_sums", z.shape, z.dtype)).reshape(len(z), -1)
@@ -96,8 +108,10 @@ class PairedConv(Layer):
         np.matmul(weights.T, grad_sums, out=grad_terms.reshape(flat_terms.shape))
         if sets is not None:
             grad_terms *= sets
+        if self.gradients:
+            self._add_gradients_adjoint(y, terms[1], grad_terms)
         room = space.result("room", (2, *terms.shape[1:]), terms.dtype)
-        return laplacian_powers_adjoint(self.graph, grad_terms, room)
+        return laplacian_powers_adjoint(self.graph, grad_terms[: self.degree + 1], room)
 
     def _weights(self) -> np.ndarray:
         """alpha / s as a matrix (K_out, (M+1) K_in)."""
@@ -110,7 +124,9 @@ class PairedConv(Layer):
         y, sets = self._check_signal(signal, alpha.shape[2], self.graph.n_nodes)
         omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
         terms = self._space.array("terms", (alpha.shape[1], *y.shape), y.dtype)
-        laplacian_powers(self.graph, np.ascontiguousarray(y), alpha.shape[1] - 1, out=terms)
+        laplacian_powers(self.graph, np.ascontiguousarray(y), self.degree, out=terms[: self.degree + 1])
+        if self.gradients:
+            self._squared_gradients(terms[0], terms[1], out=terms[-1])
         if self.active == "all":
             return terms, None, np.ones_like(omega)
         sets = omega if self.active == "union" else sets
@@ -126,3 +142,19 @@ class PairedConv(Layer):
         sums = room((len(weights), flat.shape[1]), terms.dtype)
         combine(weights, flat, sums)
         return sums
+
+    def _squared_gradients(self, y, filtered, out):
+        """Fill out with g = 2 y (L y) - L (y y); filtered is L y."""
+        product, square = (self._space.array(name, y.shape, y.dtype) for name in ("product", "square"))
+        np.multiply(y, filtered, out=product)
+        np.multiply(y, y, out=square)
+        laplacian_step(self.graph, square, product, -1, 0, 2, out=out)
+
+    def _add_gradients_adjoint(self, y, filtered, grad_terms):
+        """Add to dE/dy and dE/d(L y), the first two of grad_terms, what comes through g, whose dE/dg is the last."""
+        product, square = (self._space.array(name, y.shape, y.dtype) for name in ("product", "square"))
+        grad_g = grad_terms[-1]
+        grad_terms[1] += np.multiply(np.multiply(grad_g, y, out=product), 2, out=product)
+        grad_terms[0] += np.multiply(np.multiply(grad_g, filtered, out=product), 2, out=product)
+        laplacian_step(self.graph, grad_g, grad_g, 2, 0, 0, out=square)  # L is symmetric
+        grad_terms[0] -= np.multiply(square, y, out=square)
