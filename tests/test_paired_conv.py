@@ -5,7 +5,7 @@ import pytest
 
 from tigra.architecture import build_network, count_parameters
 from tigra.datasets import load_dataset
-from tigra.errors import ShapeError, TigraError, UsageError
+from tigra.errors import ArchitectureError, ShapeError, TigraError, UsageError
 from tigra.graph import GraphSignal, grid_graph
 from tigra.layers import DynamicPool, PairedConv, SpectralConv, Standardise
 from tigra.model_file import load, save
@@ -15,12 +15,24 @@ RNG = np.random.default_rng
 NETWORK = "SC[3, 2]-DP[90]-SC[4, 2]-DP[60]-S[3]-FC[6]"
 
 
+def squared_gradient(laplacian, y):
+    """sum_j w_nj (y_n - y_j)^2 + (1 - sum_j w_nj) y_n^2, w = I - L: what lies outside of a padded grid counts as 0.
+
+    Where degrees differ sum_j w_nj may lie above 1; the equation holds all the same.
+    """
+    w = np.eye(len(laplacian)) - laplacian
+    g = (1 - w.sum(axis=1))[:, None] * y**2
+    for n, j in np.argwhere(w != 0):
+        g[n] += w[n, j] * (y[n] - y[j]) ** 2
+    return g
+
+
 def by_loops(layer, signal):
     """The equation of the docstring, node by node."""
     y, sets = signal
     alpha, theta, s = layer.params["alpha"], layer.params["threshold"], layer.state["deviation"]
     laplacian = layer.graph.laplacian.toarray()
-    n_out, n_powers, n_in = alpha.shape
+    n_out, n_in, n_powers = len(alpha), alpha.shape[2], alpha.shape[1] - layer.gradients
     z = np.zeros((n_out, *y.shape[1:]))
     omega = sets.any(axis=0)
     for i in range(n_out):
@@ -31,16 +43,19 @@ def by_loops(layer, signal):
             for m in range(n_powers):
                 z[i] += mask * alpha[i, m, k] * power / s[i]
                 power = laplacian @ power
+            if layer.gradients:
+                z[i] += mask * alpha[i, -1, k] * squared_gradient(laplacian, y[k]) / s[i]
         z[i] = np.maximum(0, z[i] - abs(theta[i]))
     return z
 
 
 @pytest.mark.parametrize("active", ["map", "union", "all"])
 @pytest.mark.parametrize("n_sets", [1, 2])
+@pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("graph", [grid_graph((4, 5)), grid_graph((3, 4), boundary="free"), grid_graph((1, 6), 4)])
-def test_forward_equals_the_loops(active, n_sets, graph):
+def test_forward_equals_the_loops(active, n_sets, gradients, graph):
     rng = RNG(0)
-    layer = PairedConv(graph, rng.standard_normal((3, 4, 2)), rng.standard_normal(3), active)
+    layer = PairedConv(graph, rng.standard_normal((3, 4, 2)), rng.standard_normal(3), active, gradients)
     layer.state["deviation"][:] = [0.5, 1.0, 2.0]
     sets = rng.random((n_sets, graph.n_nodes, 3)) < 0.6
     signal = GraphSignal(rng.standard_normal((2, graph.n_nodes, 3)), sets)
@@ -107,11 +122,12 @@ def test_the_background_stays_exactly_zero():
     assert (maps[:, ~near] == 0).all() and (~near).any() and (maps > 0).any()
 
 
+@pytest.mark.parametrize("mixing", ["pairs", "gradients"])
 @pytest.mark.parametrize("active", ["map", "union", "all"])
-def test_scores_do_not_change_under_exact_symmetries(active):
+def test_scores_do_not_change_under_exact_symmetries(active, mixing):
     images = load_dataset("mnist-012").test_upright.images[:12]
     network = build_network(
-        NETWORK, (28, 28), 3, dtype="float64", mixing="pairs", active=active, margin=9, smoothing=0.5
+        NETWORK, (28, 28), 3, dtype="float64", mixing=mixing, active=active, margin=9, smoothing=0.5
     )
     network.calibrate(images)
     scores = network.scores(images)
@@ -127,10 +143,11 @@ def test_scores_do_not_change_under_exact_symmetries(active):
 @pytest.mark.parametrize("active", ["map", "union", "all"])
 @pytest.mark.parametrize("boundary", ["padded", "free"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_turned_maps_give_turned_responses_bit_by_bit(active, boundary, dtype):
+@pytest.mark.parametrize("gradients", [False, True])
+def test_turned_maps_give_turned_responses_bit_by_bit(active, boundary, dtype, gradients):
     rng, shape = RNG(3), (2, 11, 11, 3)
     graph = grid_graph(shape[1:3], diagonal_weight=0.25, boundary=boundary)
-    layer = PairedConv.init(graph, 2, 5, 3, rng, dtype, active)
+    layer = PairedConv.init(graph, 2, 5, 3, rng, dtype, active, gradients)
     layer.state["deviation"][:] = rng.uniform(0.5, 2, 5)
     sets = rng.random(shape) < 0.7
     y = rng.standard_normal(shape).astype(dtype) * sets
@@ -169,8 +186,24 @@ def test_parameters_are_counted():
     assert build_network(NETWORK, (28, 28), 3, mixing="pairs").n_parameters == expected
 
 
+def test_gradients_have_weights_of_their_own_and_tell_an_edge_from_a_blob():
+    expected = 3 * (4 * 1 + 1) + 4 * (4 * 3 + 1) + (4 * 8 + 1) * 6 + (6 + 1) * 3
+    assert count_parameters(NETWORK, (28, 28), 3, mixing="gradients") == expected
+    network = build_network(NETWORK, (28, 28), 3, mixing="gradients", active="all")
+    assert network.n_parameters == expected and network.layers[0].gradients and network.layers[0].degree == 2
+    ramp = np.tile(np.arange(5.0), (5, 1)).reshape(1, 25, 1)  # L is 0 inside, the gradient is not
+    alpha = np.array([[[0.0], [1.0], [0.0]], [[0.0], [0.0], [1.0]]])
+    layer = PairedConv(grid_graph((5, 5), neighbours=4), alpha, np.zeros(2), gradients=True)
+    response = layer.forward(GraphSignal(ramp, np.ones((1, 25, 1), bool))).values.reshape(2, 5, 5)[:, 1:-1, 1:-1]
+    assert np.allclose(response[0], 0) and np.allclose(response[1], 0.5)  # two of four neighbours differ by 1
+
+
 def test_wrong_arguments_are_refused():
     graph = grid_graph((2, 2))
+    with pytest.raises(UsageError, match="degree of at least 1, got 0"):
+        PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), gradients=True)
+    with pytest.raises(ArchitectureError, match="SC\\[1, 0\\] at position 1 has too low a degree"):
+        build_network("SC[1, 0]-S[1]", (4, 4), 2, mixing="gradients")
     with pytest.raises(UsageError, match="'map', 'union' or 'all'"):
         PairedConv(graph, np.ones((1, 1, 1)), np.zeros(1), active="none")
     with pytest.raises(ShapeError, match=r"\(K_out, M\+1, K_in\)"):
@@ -181,7 +214,7 @@ def test_wrong_arguments_are_refused():
         Standardise.init(3, np.float64, floor=0.1)
     with pytest.raises(ShapeError, match=r"threshold of shape \(K_out,\)"):
         PairedConv(graph, np.ones((2, 1, 1)), np.zeros(1))
-    with pytest.raises(UsageError, match="vector, full, pairs, got 'none'"):
+    with pytest.raises(UsageError, match="vector, full, pairs, gradients, got 'none'"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="none")
     with pytest.raises(UsageError, match="'all' goes with mixing 'pairs'"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, active="all")

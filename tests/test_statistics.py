@@ -85,7 +85,7 @@ def test_offsets_of_logarithms_are_shares_of_how_much_features_vary(rng):
 
 
 def test_logarithms_refuse_what_has_none():
-    with pytest.raises(ShapeError, match="positive offset"):
+    with pytest.raises(ShapeError, match="positive offset for each feature, an even number"):
         Logarithm(np.array([1.0, 0.0]))
     with pytest.raises(ShapeError, match=r"expects features \(2, B\), got \(3, 1\)"):
         Logarithm(np.ones(2)).forward(np.ones((3, 1)))

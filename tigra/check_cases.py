@@ -94,7 +94,7 @@ def _statistics(boundary):
 
 
 def _logarithm(rng):
-    return Logarithm(rng.uniform(0.1, 1, 5)), rng.uniform(0, 2, (5, BATCH))
+    return Logarithm(rng.uniform(0.1, 1, 4)), rng.uniform(0, 2, (4, BATCH))
 
 
 def _standardise(rng):

@@ -44,7 +44,9 @@ class SpectralConv(Layer):
     def __init__(self, graph: Graph, alpha, beta, active: str = "map"):
         alpha, beta = np.asarray(alpha), np.asarray(beta)
         if active not in ("map", "union"):
-            raise UsageError(f"active must be 'map' or 'union' ('all' goes with mixing 'pairs'), got {active!r}.")
+            raise UsageError(
+                f"active must be 'map' or 'union' ('all' goes with mixing 'pairs' and 'gradients'), got {active!r}."
+            )
         if alpha.ndim != 2 or beta.ndim not in (1, 2) or (beta.ndim == 2 and len(beta) != len(alpha)):
             raise ShapeError(
                 "SpectralConv expects alpha of shape (K_out, M+1) and beta of shape (K_in,) or"

@@ -72,8 +72,10 @@ class Logarithm(Layer):
     def __init__(self, offset: np.ndarray, share: float = 0.03, floor: float = 0.0):
         super().__init__()
         self.share, self.floor = share, floor
-        if offset.ndim != 1 or not np.all(offset > 0):
-            raise ShapeError(f"Logarithm needs a positive offset for each feature, got {offset!r}.")
+        if offset.ndim != 1 or len(offset) % 2 or not np.all(offset > 0):
+            raise ShapeError(
+                f"Logarithm needs a positive offset for each feature, an even number of them, got {offset!r}."
+            )
         self.state = {"offset": offset}
 
     @classmethod
