@@ -97,10 +97,12 @@ def test_commands_that_need_a_download_are_at_least_well_formed():
 
 
 def test_recipes_are_arguments_that_exist():
-    for recipe in (recipe for recipes in tigra.RECIPES.values() for recipe in recipes.values()):
-        assert {"network", "fit"} <= set(recipe) <= {"network", "fit", "least_steps"}
-        tigra.FitOptions(**recipe["fit"])
-        tigra.build_network(**recipe["network"], image_shape=(28, 28), n_classes=3)
+    sizes = {"mnist-012": 28, "mnist-rot": 26, "mnist-trans": 34, "eth-80": 50, "folder": 28}
+    for dataset, recipes in tigra.RECIPES.items():
+        for recipe in recipes.values():
+            assert {"network", "fit"} <= set(recipe) <= {"network", "fit", "least_steps"}
+            tigra.FitOptions(**recipe["fit"])
+            tigra.build_network(**recipe["network"], image_shape=(sizes[dataset],) * 2, n_classes=3)
 
 
 def test_nothing_is_left_to_be_filled_in():
