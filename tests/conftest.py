@@ -1,9 +1,32 @@
 """Fixtures shared by the tests."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import tigra
+
+
+def pytest_sessionstart(session):
+    """Have kernels compiled on another core: tests run one after the other, and half of a first run is compilation."""
+    session.warm_up = None
+    options = session.config.option
+    if (os.cpu_count() or 1) > 1 and not options.collectonly and not options.file_or_dir:
+        script = Path(__file__).with_name("warm_up.py")
+        session.warm_up = subprocess.Popen(
+            [sys.executable, script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+
+def pytest_sessionfinish(session):
+    """Leave nothing behind that still runs."""
+    if getattr(session, "warm_up", None):
+        session.warm_up.terminate()
+        session.warm_up.wait()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,34 @@
+"""Compile the kernels on the second core while the first tests run: what a test finds in the cache costs it nothing.
+
+Started by conftest.py, and by hand after a change: python tests/warm_up.py
+"""
+
+from collections import deque
+from types import SimpleNamespace
+
+import numpy as np
+
+import tigra
+from tigra.check_cases import LAYER_CASES
+from tigra.gradcheck import check_layer
+
+NETWORKS = (  # what comes last in the alphabet of test files is needed last: begin there
+    "HRC[1, 2]-HCN[2]-HRC[2, 2]",
+    "C[2]-ST[6]-C[2]-P[2]-FC[4]",
+    "SC[2, 2]-DP[90]-SC[2, 2]-DP[60]-S[3]-FC[4]",
+)
+
+
+def main() -> None:
+    """One step of every kind of network in float32, as training has it; every gradient in float64."""
+    images = np.random.default_rng(0).random((8, 14, 14)).astype(np.float32)
+    part = tigra.Split(images, np.arange(8) % 2)
+    splits = SimpleNamespace(train=part, valid=part)
+    for text in NETWORKS:
+        deque(tigra.fit(tigra.build_network(text, (14, 14), 2), splits, epochs=1, batch_size=8), maxlen=0)
+    for name in reversed(LAYER_CASES):
+        deque(check_layer(name), maxlen=0)
+
+
+if __name__ == "__main__":
+    main()
