@@ -180,6 +180,25 @@ def test_it_learns_and_threads_do_not_matter():
     assert last.valid_accuracy > 0.6 and found[0] == found[1]
 
 
+@pytest.mark.parametrize("mixing", ["pairs", "gradients"])
+def test_gradients_of_whole_networks_are_right_where_arrays_are_used_again(mixing):
+    images, rng = load_dataset("mnist-012").train.images[:5], RNG(6)
+    network = build_network(NETWORK, (28, 28), 3, dtype="float64", mixing=mixing, active="all", smoothing=1.0)
+    network.calibrate(images)
+    signal, replica = network.signal(network.prepare(images)), network.replica(keeps_results=False, training=True)
+    upstream, direction = rng.standard_normal((3, 5)), rng.standard_normal(network.n_parameters)
+
+    def energy(step):
+        network.parameters += step * direction
+        value = (upstream * network.forward(signal)).sum()
+        network.parameters -= step * direction
+        return value
+
+    replica.forward(signal)
+    replica.backward(upstream)
+    assert replica.gradients @ direction == pytest.approx((energy(1e-7) - energy(-1e-7)) / 2e-7, rel=1e-6)
+
+
 def test_parameters_are_counted():
     expected = 3 * (3 * 1 + 1) + 4 * (3 * 3 + 1) + (4 * 8 + 1) * 6 + (6 + 1) * 3
     assert count_parameters(NETWORK, (28, 28), 3, mixing="pairs") == expected
