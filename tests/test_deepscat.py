@@ -323,7 +323,7 @@ def _refused(path, content, message):
     "edit, message",
     [
         (lambda meta: meta["options"].update(architecture="W[2, 3]-PCA[5]"), "smaller|wrong"),
-        (lambda meta: meta["options"].update(architecture="S[2]-FC[3]"), "not those of build_network"),
+        (lambda meta: meta["options"].update(architecture="S[2]-FC[3]"), "arrays are not those of its architecture"),
         (lambda meta: meta["options"].update(n_classes=10**9), "smaller than the network"),
         (lambda meta: meta["options"].update(n_classes=2.5), "number of classes"),
         (lambda meta: meta["options"].update(n_classes="3" * 10**6), "number of classes"),
