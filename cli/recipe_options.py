@@ -15,6 +15,7 @@ _FIT = (
     ("--schedule", click.Choice(SCHEDULES), "Course of the learning rate."),
     ("--weight-decay", click.FloatRange(min=0), "Pull of FC weights towards 0."),
     ("--label-smoothing", click.FloatRange(min=0, max=1, max_open=True), "Share of labels spread over classes."),
+    ("--jitter", click.FloatRange(min=0, max=10), "Move training images by up to so many pixels in each epoch."),
     ("--patience", click.IntRange(min=0), "Stop after so many epochs without a better one; 0: never."),
 )
 _IMAGES = (

@@ -16,7 +16,8 @@ READING_ORDER = """
     plane_kernels harmonic_kernels
     layers.base layers.spectral_conv layers.paired_conv layers.dynamic_pool layers.statistics layers.dense
     layers.planes layers.conv layers.spatial_transformer layers.harmonic_conv layers.modulus layers
-    loss workers classifier network passes notation plane_kinds architecture recipes methods optim settings training
+    loss workers classifier network passes notation plane_kinds architecture recipes methods
+    optim settings jitter training
     morlet scattering feature_cache affine_pca deepscat fitting atomic_files model_file
     packaged runs invariance nearest tables run_records reproduction check_cases gradcheck
     inspection exhibit figures.canvas figures.tiles figures.maps figures.spectrum figures.invariance

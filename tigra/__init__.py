@@ -16,7 +16,7 @@ Read the modules in this order; each imports only those above it:
     layers.planes, .conv, .spatial_transformer, .harmonic_conv, .modulus      layers of those other networks
     loss, workers, classifier, network, passes      from signal to class scores
     notation, plane_kinds, architecture, recipes, methods      "SC[3, 3]-DP[300]-..." becomes a network
-    optim, settings, training          learning
+    optim, settings, jitter, training  learning
     morlet, scattering, feature_cache, affine_pca, deepscat, fitting        DeepScat, which is fitted instead
     atomic_files, model_file, packaged, runs     keeping it; models that come with tigra
     invariance                         how little answers change

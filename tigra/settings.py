@@ -19,6 +19,7 @@ class FitOptions:
     learning_rate, schedule : peak of Adam's step size, and its course (`tigra.optim.learning_rate`)
     weight_decay : pull of the weights of Dense layers towards 0 (`tigra.optim.Adam`)
     label_smoothing : share of each label given to all classes alike (`tigra.loss`), training images only
+    jitter : training images are moved by up to so many pixels, anew in each epoch (`tigra.jitter`)
     patience : stop after so many epochs without a better one; 0 never stops early
     """
 
@@ -28,6 +29,7 @@ class FitOptions:
     schedule: str = "one-cycle"
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
+    jitter: float = 0.0
     patience: int = 0
     seed: int = 0
 
@@ -41,6 +43,7 @@ class FitOptions:
             "learning_rate": ("a positive number", lambda value: 0 < value < math.inf),
             "weight_decay": ("a number >= 0", lambda value: 0 <= value < math.inf),
             "label_smoothing": ("from 0 to below 1", lambda value: 0 <= value < 1),
+            "jitter": ("a number of pixels from 0 to 10", lambda value: 0 <= value <= 10),
         }
         for name, (demand, holds) in demands.items():
             value = getattr(self, name)

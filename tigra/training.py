@@ -15,6 +15,7 @@ import numpy as np
 
 from tigra.classifier import Classifier
 from tigra.errors import ShapeError, TrainingError
+from tigra.jitter import JitteredImages
 from tigra.loss import image_losses, negative_log_likelihood
 from tigra.network import Network, PreparedImages
 from tigra.optim import Adam, learning_rate
@@ -33,7 +34,7 @@ def fit(network: Network, splits: Splits, threads: int = 1, **options) -> Iterat
     splits : anything with .train and .valid, each with .images (n, H, W) and .labels (n,), or a pair of them
     threads : worker threads; the result does not depend on them
     options : fields of FitOptions: epochs, batch_size, learning_rate, schedule, weight_decay,
-        label_smoothing, patience, seed
+        label_smoothing, jitter, patience, seed
 
     The best epoch is the last one whose validation loss is within one standard error of the lowest: with
     few validation images smaller differences are chance, and the later of two equal epochs has
@@ -64,6 +65,8 @@ class Training:
         train, valid = _as_split(splits.train), _as_split(splits.valid)
         self.train = _checked_split(network, train, "training")
         self.valid = _checked_split(network, valid, "validation")
+        if options.jitter:
+            self.train = JitteredImages(network, self.train[0].images, options.jitter, options.seed), self.train[1]
         self.data_hash = fingerprint(splits)
         decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
         self.optimizer = Adam(network.parameters, decay=decay)
@@ -127,6 +130,8 @@ class Training:
         """The rest of an epoch; False when told to stop before its end."""
         options, n_done = self.options, len(self.history)
         order = np.random.default_rng([options.seed, n_done]).permutation(len(self.train[1]))
+        if options.jitter:
+            self.train[0].begin(n_done)
         while self.step < self.n_steps:
             if self.should_stop():
                 return False

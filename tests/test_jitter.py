@@ -1,0 +1,56 @@
+"""Training images moved by fractions of a pixel: by the seed alone, on any number of threads, and after a stop."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+
+from tigra import UsageError
+from tigra.jitter import JitteredImages
+from tigra.training import FitOptions, Training
+from tigra.transforms import translate
+
+
+def test_jittered_images_are_moved_anew_in_every_epoch_and_nothing_else_moves_them(small_network, small_splits):
+    network, images = small_network(smoothing=0.7, margin=1), small_splits.train.images
+    jittered = JitteredImages(network, images, jitter=0.5, seed=3)
+    rows = np.array([7, 2, 30])
+    first = jittered[rows]
+    for row, got in zip(rows, first, strict=True):
+        kind = ("cubic", "linear")[jittered.interpolations[row]]
+        moved = translate(images[row : row + 1], jittered.shifts[row], kind)
+        np.testing.assert_array_equal(got, network.prepare(moved)[0])
+    assert np.abs(jittered.shifts).max() <= 0.5 and len(set(jittered.interpolations)) == 2
+    jittered.begin(1)
+    assert np.abs(jittered[rows] - first).max() > 0.01
+    jittered.begin(0)
+    np.testing.assert_array_equal(jittered[rows], first)
+    np.testing.assert_array_equal(jittered[2:3], first[1:2])
+    assert len(jittered) == 48 and images.max() <= 1
+
+
+def test_jitter_is_the_same_for_any_threads_and_when_resumed(small_network, small_splits):
+    def trained(threads, stop_after=None):
+        training = Training(small_network(), small_splits, FitOptions(epochs=3, batch_size=20, jitter=0.5), threads)
+        steps = []
+        training.on_step = lambda *_: steps.append(1)
+        training.should_stop = lambda: stop_after is not None and len(steps) >= stop_after
+        deque(training.run(), maxlen=0)
+        return training
+
+    whole = trained(1)
+    assert trained(3).network.parameters.tobytes() == whole.network.parameters.tobytes()
+    arrays, numbers = trained(1, stop_after=4).snapshot()
+    again = Training(small_network(), small_splits, FitOptions(epochs=3, batch_size=20, jitter=0.5), 1)
+    again.restore(arrays, numbers)
+    deque(again.run(), maxlen=0)
+    assert again.network.parameters.tobytes() == whole.network.parameters.tobytes()
+    plain = Training(small_network(), small_splits, FitOptions(epochs=3, batch_size=20), 1)
+    deque(plain.run(), maxlen=0)
+    assert plain.network.parameters.tobytes() != whole.network.parameters.tobytes()
+
+
+@pytest.mark.parametrize("jitter", [-0.1, 11, "1", np.nan])
+def test_wrong_jitter_is_refused(jitter):
+    with pytest.raises(UsageError, match="jitter must be a number of pixels from 0 to 10"):
+        FitOptions(jitter=jitter)

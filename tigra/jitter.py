@@ -1,0 +1,45 @@
+"""Training images moved by fractions of a pixel, anew in every epoch: they stay upright, and are interpolated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.network import Network
+from tigra.transforms import INTERPOLATIONS, translate
+
+
+class JitteredImages:
+    """Images that are moved, and then prepared as `PreparedImages` does, whenever rows are asked for.
+
+    Turning a digit does two things: it turns, to which the network is blind, and it is interpolated, which blurs it,
+    and to which it is not. The second can be learned from upright images: each is moved by its own shift, uniform in
+    [-jitter, jitter] pixels down and right, and interpolated by cubic splines or linearly, at random.
+
+    >>> import tigra
+    >>> network = tigra.build_network("S[0]", (1, 3), n_classes=2, dtype="float64")
+    >>> images = JitteredImages(network, np.array([[[0.0, 1.0, 0.0]]]), jitter=0.5, seed=0)
+    >>> images.begin(epoch=0)
+    >>> bool(0.2 < images[np.array([0])].max() < 1)
+    True
+    """
+
+    def __init__(self, network: Network, images, jitter: float, seed: int):
+        self.network, self.images, self.jitter, self.seed = network, network.checked(images), jitter, seed
+        self.begin(0)
+
+    def begin(self, epoch: int) -> None:
+        """Draw the shifts of an epoch; they depend on the seed, the epoch and the place of an image alone."""
+        rng = np.random.default_rng([self.seed, epoch, 1])  # [seed, epoch] is the order of the images
+        self.shifts = rng.uniform(-self.jitter, self.jitter, (len(self), 2))
+        self.interpolations = rng.integers(len(INTERPOLATIONS), size=len(self))
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, rows) -> np.ndarray:
+        rows = np.arange(len(self))[rows]
+        images = self.network.checked_pixels(self.images[rows], rows)
+        for number, interpolation in enumerate(INTERPOLATIONS):
+            chosen = self.interpolations[rows] == number
+            images[chosen] = translate(images[chosen], self.shifts[rows[chosen]], interpolation)
+        return self.network.prepare_part(images, rows)
