@@ -16,11 +16,14 @@ class JitteredImages:
     [-jitter, jitter] pixels down and right, and interpolated by cubic splines or linearly, at random.
 
     >>> import tigra
-    >>> network = tigra.build_network("S[0]", (1, 3), n_classes=2, dtype="float64")
-    >>> images = JitteredImages(network, np.array([[[0.0, 1.0, 0.0]]]), jitter=0.5, seed=0)
-    >>> images.begin(epoch=0)
-    >>> bool(0.2 < images[np.array([0])].max() < 1)
-    True
+    >>> network = tigra.build_network("S[0]", (3, 3), n_classes=2, dtype="float64")
+    >>> images = JitteredImages(network, np.pad([[[1.0]]], ((0, 0), (1, 1), (1, 1))), jitter=0.5, seed=0)
+    >>> images.shifts.round(2), INTERPOLATIONS[images.interpolations[0]]
+    (array([[-0.05, -0.11]]), 'linear')
+    >>> images[0:1].reshape(3, 3).round(2)  # 0.95 * 0.89 is left in the middle
+    array([[0.01, 0.05, 0.  ],
+           [0.1 , 0.85, 0.  ],
+           [0.  , 0.  , 0.  ]])
     """
 
     def __init__(self, network: Network, images, jitter: float, seed: int):
