@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tigra.invariance import measure_invariance
 from tigra.model_file import load_model
 from tigra.packaged import packaged_models
 from tigra.recipes import find_recipe
+from tigra.settings import FitOptions
 
 
 def run(*arguments, expect=0):
@@ -77,7 +79,7 @@ def test_train_starts_from_the_recipe_that_is_named(recipe, tmp_path):
     run("train", "mnist-012", *named, "--epochs", "1", "--out", tmp_path / "model.npz")
     model, expected = load_model(tmp_path / "model.npz"), find_recipe("mnist-012", recipe)
     assert {name: model.network.options[name] for name in expected["network"]} == expected["network"]
-    assert model.training["options"] == expected["fit"] | {"epochs": 1, "seed": 0}
+    assert model.training["options"] == asdict(FitOptions(**expected["fit"] | {"epochs": 1, "seed": 0}))
 
 
 def test_a_table_that_is_stopped_goes_on_with_the_same_command(tmp_path, monkeypatch):
