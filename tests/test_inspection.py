@@ -63,6 +63,18 @@ def test_filter_banks_hold_learned_and_start_values_of_every_spectral_layer(netw
         assert np.abs(bank.learned - bank.start).max() > 1e-4
 
 
+def test_squared_gradients_are_no_part_of_a_filter(small_network, small_splits):
+    network = small_network(dtype="float64", mixing="gradients")
+    network.calibrate(small_splits.train.images)
+    banks = filter_banks(network, 5)
+    assert [bank.name for bank in banks] == ["SC[2, 2]", "SC[3, 2]"]
+    for layer in network.layers:
+        if isinstance(layer, tigra.PairedConv):
+            layer.params["alpha"][:, -1] += 1  # the weights of the gradients
+    for bank, before in zip(filter_banks(network, 5), banks, strict=True):
+        np.testing.assert_array_equal(bank.learned, before.learned)
+
+
 def test_responses_of_paired_filters_are_those_to_equal_input_maps_before_the_rectifier(small_network, small_splits):
     network = small_network(dtype="float64", mixing="pairs")
     network.calibrate(small_splits.train.images)

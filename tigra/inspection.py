@@ -36,8 +36,8 @@ def spread(n_things: int, most: int) -> np.ndarray:
 def layer_name(layer) -> str:
     """A layer in the paper's notation, where it has one."""
     if isinstance(layer, SPECTRAL):
-        n_filters, n_powers = layer.params["alpha"].shape[:2]
-        return f"SC[{n_filters}, {n_powers - 1}]"
+        n_filters, n_terms = layer.params["alpha"].shape[:2]
+        return f"SC[{n_filters}, {layer.degree if isinstance(layer, PairedConv) else n_terms - 1}]"
     if isinstance(layer, DynamicPool):
         return f"DP[{layer.n_active}]"
     return f"S[{layer.max_order}]" if isinstance(layer, Statistics) else type(layer).__name__
@@ -97,7 +97,10 @@ def filter_banks(network: Network, n_frequencies: int = 201) -> list[FilterBank]
 
 
 def _response(layer, which, frequencies):
-    """Of `which`, the layer or its start; where every pair of maps has a filter, of equal input maps."""
+    """Of `which`, the layer or its start; where every pair of maps has a filter, of equal input maps.
+
+    Squared gradients, which a layer may add, have no response: they are no linear filters.
+    """
     alpha = which.params["alpha"]
     if isinstance(layer, PairedConv):
         alpha = alpha[:, : layer.degree + 1].sum(axis=2) / layer.state["deviation"][:, None]

@@ -63,10 +63,8 @@ class Training:
         self.network, self.options, self.threads = network, options, threads
         self.should_stop, self.on_step = should_stop, on_step
         train, valid = _as_split(splits.train), _as_split(splits.valid)
-        self.train = _checked_split(network, train, "training")
+        self.train = _checked_split(network, train, "training", options)
         self.valid = _checked_split(network, valid, "validation")
-        if options.jitter:
-            self.train = JitteredImages(network, self.train[0].images, options.jitter, options.seed), self.train[1]
         self.data_hash = fingerprint(splits)
         decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
         self.optimizer = Adam(network.parameters, decay=decay)
@@ -287,9 +285,12 @@ def accuracy(network: Classifier, split, threads: int = 1, on_progress=lambda do
     return n_right / len(images)
 
 
-def _checked_split(network: Network, split, what: str) -> tuple[PreparedImages, np.ndarray]:
-    """Prepared images and labels of a split that fits the network."""
-    prepared = PreparedImages(network, split.images)
+def _checked_split(network: Network, split, what: str, options: FitOptions | None = None):
+    """Prepared images, jittered if the options say so, and labels of a split that fits the network."""
+    if options and options.jitter:
+        prepared = JitteredImages(network, split.images, options.jitter, options.seed)
+    else:
+        prepared = PreparedImages(network, split.images)
     return prepared, network.checked_labels(split.labels, len(prepared), what)
 
 

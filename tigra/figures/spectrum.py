@@ -109,7 +109,8 @@ def filters(exhibit: Exhibit):
     if any(bank.is_sum for bank in banks):
         what += (
             " Every pair of maps has a filter of its own here; line i is the sum of its filters over all input maps,"
-            " divided by the layer's s_i, which is the response to equal input maps before threshold and rectifier."
+            " divided by the layer's s_i, which is the response to equal input maps before threshold and rectifier;"
+            " squared gradients of maps, which such a layer may add, are no filters and left out."
         )
     text = (
         f"{what} Solid: learned; dashed: at the start of training"
