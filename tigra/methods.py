@@ -26,7 +26,7 @@ FIT = {
     "patience": 20,
 }
 # Rates of phases and biases; those of radial weights are ten times smaller, by the unit they are measured in.
-HARMONIC_FIT = FIT | {"epochs": 80, "batch_size": 46, "learning_rate": 5e-3, "schedule": "cosine", "patience": 0}
+HARMONIC_FIT = FIT | {"epochs": 30, "batch_size": 46, "learning_rate": 5e-3, "schedule": "cosine", "patience": 0}
 
 
 def _of(small: str, large: str, fit: dict) -> dict:
