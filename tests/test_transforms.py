@@ -7,6 +7,7 @@ from tigra import ShapeError, UsageError
 from tigra.splits import turned_at_random
 from tigra.transforms import (
     downsample,
+    less_border,
     pad,
     random_shifts,
     resize,
@@ -235,3 +236,17 @@ def test_down_sampling_leaves_out_blocks_that_are_not_full_and_refuses_odd_facto
     for factor in (0, 9, 1.5, "a"):
         with pytest.raises(UsageError, match="from 1 to 8"):
             downsample(images, factor)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (2, 3), (4, 5)])
+def test_every_border_pixel_counts_once_in_the_ground(shape, rng):
+    images = rng.random((3, *shape))
+    for image, less in zip(images, less_border(images), strict=True):
+        (height, width), border = shape, []
+        for row in range(height):
+            for column in range(width):
+                if row in (0, height - 1) or column in (0, width - 1):
+                    border.append(image[row, column])
+        np.testing.assert_array_equal(less, image - np.median(border))
+    turned = np.ascontiguousarray(images.transpose(0, 2, 1))
+    np.testing.assert_array_equal(less_border(turned), less_border(images).transpose(0, 2, 1))
