@@ -29,6 +29,32 @@ def test_jittered_images_are_moved_anew_in_every_epoch_and_nothing_else_moves_th
     assert len(jittered) == 48 and images.max() <= 1
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_grey_ground_is_moved_with_the_image(small_network, small_splits, dtype):
+    things = np.zeros((48, 14, 14), dtype)
+    things[:, 3:-3, 3:-3] = small_splits.train.images[:, 3:-3, 3:-3] / 2
+    on_black, on_grey = (small_network(ground=ground, dtype="float64") for ground in ("black", "border"))
+    plain = JitteredImages(on_black, things, jitter=0.9, seed=3)
+    grey = JitteredImages(on_grey, things + dtype(0.25), jitter=0.9, seed=3)
+    difference = np.abs(grey[:] - plain[:])
+    linear = plain.interpolations == 1
+    assert difference[linear].max() < 1e-6 and linear.any()  # float32 pixels
+    frame = np.ones((14, 14), bool)
+    frame[1:-1, 1:-1] = False
+    assert np.abs(grey[:].reshape(-1, 14, 14)[:, frame]).max() < 0.02  # splines ring, but no edge comes in
+
+
+def test_images_that_are_no_grey_levels_are_moved_unclipped(small_network, small_splits):
+    network, images = small_network(), 3 * small_splits.train.images - 1
+    jittered = JitteredImages(network, images, jitter=0.5, seed=3)
+    got, linear = jittered[:], np.flatnonzero(jittered.interpolations == 1)
+    for row in linear:
+        moved = translate(images[row : row + 1], jittered.shifts[row], "linear", clip=False)
+        np.testing.assert_array_equal(got[row], network.prepare(moved)[0])
+    assert got.min() < -0.9 and got.max() > 1.5
+    assert got.min() >= images.min().astype(got.dtype) and got.max() <= images.max().astype(got.dtype)
+
+
 def test_jitter_is_the_same_for_any_threads_and_when_resumed(small_network, small_splits):
     def trained(threads, stop_after=None):
         training = Training(small_network(), small_splits, FitOptions(epochs=3, batch_size=20, jitter=0.5), threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tigra.network import Network
-from tigra.transforms import INTERPOLATIONS, translate
+from tigra.transforms import INTERPOLATIONS, border_grey, translate
 
 
 class JitteredImages:
@@ -13,7 +13,8 @@ class JitteredImages:
 
     Turning a digit does two things: it turns, to which the network is blind, and it is interpolated, which blurs it,
     and to which it is not. The second can be learned from upright images: each is moved by its own shift, uniform in
-    [-jitter, jitter] pixels down and right, and interpolated by cubic splines or linearly, at random.
+    [-jitter, jitter] pixels down and right, and interpolated by cubic splines or linearly, at random. What comes in
+    from outside is the network's ground: black, or the grey of the image's border.
 
     >>> import tigra
     >>> network = tigra.build_network("S[0]", (3, 3), n_classes=2, dtype="float64")
@@ -44,5 +45,14 @@ class JitteredImages:
         images = self.network.checked_pixels(self.images[rows], rows)
         for number, interpolation in enumerate(INTERPOLATIONS):
             chosen = self.interpolations[rows] == number
-            images[chosen] = translate(images[chosen], self.shifts[rows[chosen]], interpolation)
+            images[chosen] = self._moved(images[chosen], self.shifts[rows[chosen]], interpolation)
         return self.network.prepare_part(images, rows)
+
+    def _moved(self, images, shifts, interpolation) -> np.ndarray:
+        """Images on their ground, moved; clipped to [0, 1], which splines leave, or to what the image itself has."""
+        ground = np.zeros(len(images), images.dtype)
+        if self.network.options["ground"] == "border":
+            ground = border_grey(images)
+        moved = translate(images - ground[:, None, None], shifts, interpolation, clip=False) + ground[:, None, None]
+        low, high = (limit(images, axis=(1, 2), keepdims=True) for limit in (np.min, np.max))
+        return np.clip(moved, np.minimum(low, 0), np.maximum(high, 1))
