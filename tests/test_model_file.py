@@ -249,6 +249,18 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, network, array, message):
         tigra.load(tmp_path / "other.npz")
 
 
+@pytest.mark.parametrize("name", ["03.Logarithm.offset", "04.Standardise.deviation"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_constants_that_must_be_positive_are_checked(tmp_path, name, value):
+    network = tigra.build_network("SC[2, 1]-DP[4]-S[1]", (3, 3), 2, log=0.1)
+    tigra.save(network, tmp_path / "model.npz")
+    content = members(tmp_path / "model.npz")
+    content[f"layers/{name}.npy"] = npy(np.full(8, value, np.float32))
+    write(tmp_path / "other.npz", content)
+    with pytest.raises(ModelFileError, match=f"{name} must be positive"):
+        tigra.load(tmp_path / "other.npz")
+
+
 def test_a_header_that_claims_a_huge_array_allocates_nothing(tmp_path, network):
     tigra.save(network, tmp_path / "model.npz")
     content = members(tmp_path / "model.npz")

@@ -221,6 +221,8 @@ def test_wrong_arguments_are_refused():
     graph = grid_graph((2, 2))
     with pytest.raises(UsageError, match="degree of at least 1, got 0"):
         PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), gradients=True)
+    with pytest.raises(UsageError, match="gradients must be True or False, got 'no'"):
+        PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), gradients="no")
     with pytest.raises(ArchitectureError, match="SC\\[1, 0\\] at position 1 has too low a degree"):
         build_network("SC[1, 0]-S[1]", (4, 4), 2, mixing="gradients")
     with pytest.raises(UsageError, match="'map', 'union' or 'all'"):

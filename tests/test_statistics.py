@@ -84,8 +84,18 @@ def test_offsets_of_logarithms_are_shares_of_how_much_features_vary(rng):
     np.testing.assert_array_equal(whole[:, 3:4], layer.forward(features[:, 3:4]))
 
 
+def test_offsets_of_logarithms_are_positive_however_small_the_share():
+    layer = Logarithm.init(2, "float32", share=1e-60)
+    layer.calibrate(np.array([[0.0, 1.0], [0.0, 1.0]]))
+    assert (layer.state["offset"] > 0).all() and np.isfinite(layer.forward(np.zeros((2, 1), np.float32))).all()
+
+
 def test_logarithms_refuse_what_has_none():
-    with pytest.raises(ShapeError, match="positive offset for each feature, an even number"):
-        Logarithm(np.array([1.0, 0.0]))
+    for offset in (np.array([1.0, 0.0]), np.array([1.0, np.inf]), np.ones(3), np.ones(2, int), [1.0, 1.0]):
+        with pytest.raises(ShapeError, match="positive offset for each feature, an even number"):
+            Logarithm(offset)
+    for wrong in ({"share": -0.1}, {"share": np.nan}, {"floor": 2}, {"floor": "0.1"}):
+        with pytest.raises(UsageError, match="share and floor from 0 to 1"):
+            Logarithm(np.ones(2), **wrong)
     with pytest.raises(ShapeError, match=r"expects features \(2, B\), got \(3, 1\)"):
         Logarithm(np.ones(2)).forward(np.ones((3, 1)))

@@ -162,7 +162,7 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
     found = {name: _array(archive, members[f"{name}.npy"], like) for name, like in expected.items()}
     for name, array in _named_arrays(network):
         array[...] = found[name]
-        if name.endswith((".deviation", ".temperature")) and not (array > 0).all():
+        if name.endswith((".deviation", ".offset", ".temperature")) and not (array > 0).all():
             raise ModelFileError(f"{name} must be positive")
         if name.endswith((".running_variance", ".total")) and not (array >= 0).all():
             raise ModelFileError(f"{name} must not be negative")

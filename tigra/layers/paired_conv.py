@@ -52,8 +52,10 @@ class PairedConv(Layer):
                 "PairedConv expects alpha of shape (K_out, M+1, K_in), none of them 0, and threshold of shape (K_out,),"
                 f" got {np.shape(alpha)} and {np.shape(threshold)}."
             )
+        if not isinstance(gradients, (bool, np.bool_)):
+            raise UsageError(f"gradients must be True or False, got {gradients!r}.")
         super().__init__(alpha=alpha, threshold=threshold)
-        self.graph, self.active, self.gradients = graph, active, gradients
+        self.graph, self.active, self.gradients = graph, active, bool(gradients)
         self.degree = alpha.shape[1] - 1 - int(gradients)
         if gradients and self.degree < 1:
             raise UsageError(f"Gradients are made of L y: filters need a degree of at least 1, got {self.degree}.")

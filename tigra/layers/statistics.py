@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
 from tigra.errors import ShapeError, UsageError
 from tigra.fused import chebyshev_moments, chebyshev_moments_adjoint
 from tigra.graph import Graph, GraphSignal
-from tigra.layers.base import Layer
+from tigra.layers.base import DTYPES, Layer
 
 
 class Statistics(Layer):
@@ -72,10 +74,14 @@ class Logarithm(Layer):
     def __init__(self, offset: np.ndarray, share: float = 0.03, floor: float = 0.0):
         super().__init__()
         self.share, self.floor = share, floor
-        if offset.ndim != 1 or len(offset) % 2 or not np.all(offset > 0):
+        fits = isinstance(offset, np.ndarray) and offset.dtype in DTYPES and offset.ndim == 1
+        if not fits or len(offset) % 2 or not np.all((offset > 0) & np.isfinite(offset)):
             raise ShapeError(
-                f"Logarithm needs a positive offset for each feature, an even number of them, got {offset!r}."
+                "Logarithm needs a positive offset for each feature, an even number of them, as an array of float32 or"
+                f" float64, got {offset!r}."
             )
+        if not all(isinstance(number, Real) and 0 <= number <= 1 for number in (share, floor)):
+            raise UsageError(f"Logarithm needs share and floor from 0 to 1, got {share!r} and {floor!r}.")
         self.state = {"offset": offset}
 
     @classmethod
@@ -92,7 +98,8 @@ class Logarithm(Layer):
         """Take the offsets from features (F, number of training images)."""
         moments = _deviations(features).reshape(-1, 2)
         offset = np.hypot(self.share * moments, self.floor * moments.max(axis=0)).ravel()
-        self.state["offset"][:] = np.where(offset > 0, offset, 1.0)
+        least = np.finfo(self.state["offset"].dtype).tiny  # a smaller one would be 0 there
+        self.state["offset"][:] = np.where(offset > 0, np.maximum(offset, least), 1.0)
 
     def forward(self, features: np.ndarray) -> np.ndarray:
         """(F, B)  ->  (F, B)."""
