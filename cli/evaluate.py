@@ -111,5 +111,7 @@ def _invariance(network, splits, dataset, runs, seed, threads, progress) -> tupl
         for name, entry in result.items()
     ]
     header = "transformation", "other label", "probability moved", "at most", "accuracy"
-    text = f"{table(rows, header)}\n{len(labels)} upright test images of {dataset}, {interpolation} interpolation,"
-    return {"interpolation": interpolation, "invariance": result}, text + " shifts of up to 2 pixels each way"
+    how = f"upright test images of {dataset}, {interpolation} interpolation, shifts of up to 2 pixels each way"
+    how += ", black comes in from outside"
+    report = {"protocol": how, "interpolation": interpolation, "invariance": result}
+    return report, f"{table(rows, header)}\n{len(labels)} {how}"

@@ -58,6 +58,7 @@ def test_the_invariance_report_is_that_of_the_library():
     content = json.loads(run("evaluate", "mnist-012", "--invariance", "--json", "--seed", "3").stdout)
     assert content["invariance"] == measure_invariance(network, *splits.test_upright, seed=3)
     assert (content["interpolation"], content["n_images"]) == ("cubic", 100)
+    assert content["protocol"].startswith("upright test images of mnist-012, cubic interpolation")
     for name in ("quarter turns", "half turns", "mirror images"):
         assert content["invariance"][name]["label_changed"] == 0
         assert content["invariance"][name]["probability_moved_most"] < 1e-5  # sums in float32, in another order

@@ -5,7 +5,7 @@ import pytest
 
 from tigra.architecture import build_network
 from tigra.datasets import load_dataset
-from tigra.errors import ShapeError
+from tigra.errors import ShapeError, UsageError
 from tigra.invariance import measure_invariance, transformations
 from tigra.nearest import nearest_neighbour
 
@@ -100,6 +100,19 @@ def test_angles_and_shifts_are_those_that_the_names_say(monkeypatch):
 def test_no_images_are_refused():
     with pytest.raises(ShapeError, match="got none"):
         measure_invariance(Corner(), np.zeros((0, 3, 3)))
+
+
+def test_lists_will_do_and_what_does_not_fit_is_refused():
+    images = np.random.default_rng(0).random((4, 3, 3))
+    expected = measure_invariance(Corner(), images, np.array([0, 1, 1, 0]))
+    assert measure_invariance(Corner(), list(images), [0, 1, 1, 0]) == expected
+    with pytest.raises(ShapeError, match="4 images need as many labels, got"):
+        measure_invariance(Corner(), images, [0, 1, 1])
+    for wrong in (-1, np.nan, np.inf, "2"):
+        with pytest.raises(UsageError, match="largest_shift must be a number of pixels"):
+            measure_invariance(Corner(), images, largest_shift=wrong)
+    with pytest.raises(UsageError, match="interpolation must be"):
+        measure_invariance(Corner(), images, interpolation="nearest")
 
 
 def test_nearest_neighbour_equals_the_loop():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 
-from tigra.errors import ShapeError
+from tigra.errors import ShapeError, UsageError
 from tigra.network import Network
 from tigra.splits import generator
 from tigra.transforms import random_shifts, rotate
@@ -66,13 +67,17 @@ def measure_invariance(
     """
     if len(images) == 0:
         raise ShapeError("Invariance is measured on images, got none; give at least one.")
+    if labels is not None and np.shape(labels) != (len(images),):
+        raise ShapeError(f"{len(images)} images need as many labels, got {np.shape(labels)}.")
+    if not (isinstance(largest_shift, Real) and 0 <= largest_shift < np.inf):
+        raise UsageError(f"largest_shift must be a number of pixels >= 0, got {largest_shift!r}.")
     result, before = {}, []
     changes = {"as they are": lambda images, rng: images}
     changes |= transformations(network.image_shape, interpolation, largest_shift)
     for name, change in changes.items():
         rng, after = generator(seed, f"invariance {name}"), []
         for start in range(0, len(images), AT_ONCE):
-            part = np.ascontiguousarray(change(images[start : start + AT_ONCE], rng))
+            part = np.ascontiguousarray(change(np.asarray(images[start : start + AT_ONCE]), rng))
             after.append(network.predict_proba(part, threads))
             on_progress(name, min(start + AT_ONCE, len(images)), len(images))
         after = np.concatenate(after)
@@ -84,5 +89,5 @@ def measure_invariance(
             "probability_moved_most": float(moved.max()),
         }
         if labels is not None:
-            result[name]["accuracy"] = float((after.argmax(axis=1) == labels).mean())
+            result[name]["accuracy"] = float((after.argmax(axis=1) == np.asarray(labels)).mean())
     return result
