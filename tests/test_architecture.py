@@ -167,3 +167,6 @@ def test_logarithms_of_statistics_are_standardised(rng):
     assert 0.9 < columns.std() <= 1
     with pytest.raises(UsageError, match="log must be a share from 0 to 1, got -1"):
         tigra.build_network("S[1]", (4, 4), 2, log=-1)
+    for name in ("log", "floor"):
+        with pytest.raises(UsageError, match=f"{name} is for statistics that are standardised"):
+            tigra.build_network("S[1]", (4, 4), 2, standardise=False, **{name: 0.1})

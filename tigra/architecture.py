@@ -298,6 +298,11 @@ def _check_options(options: dict) -> None:
     for name in ("floor", "log"):
         if not isinstance(options[name], Real) or not 0 <= options[name] <= 1:
             raise UsageError(f"{name} must be a share from 0 to 1, got {options[name]!r}.")
+        if options[name] and not options["standardise"]:
+            raise UsageError(
+                f"{name} is for statistics that are standardised, and these are left as they are (standardise=False, as"
+                f" in the recipe 'paper'): leave it out, got {options[name]!r}."
+            )
     if not isinstance(options["smoothing"], Real):
         raise UsageError(f"smoothing must be a number of pixels, got {options['smoothing']!r}.")
     largest = max(options["image_shape"])
