@@ -71,7 +71,7 @@ class Experiment:
         """How many runs a row has."""
         if self.seeds is None:
             return 1 if self.quick else row.runs
-        return min(self.seeds, row.runs) if row.over == "fold" else self.seeds
+        return min(self.seeds, row.runs) if row.over == "fold" or row.is_fixed else self.seeds
 
     def settings(self, row: Row, number: int) -> dict:
         """All that decides a run's numbers, as JSON knows it: a record with other settings is out of date."""
