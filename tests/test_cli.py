@@ -100,12 +100,50 @@ def test_the_same_seed_gives_the_same_file_for_any_threads(here):
 def test_settings_reach_the_network(here):
     settings = {
         "--smoothing": "0.5", "--margin": "1", "--neighbours": "4", "--diagonal-weight": "0.5", "--boundary": "free",
-        "--active": "union", "--mixing": "full", "--init": "paper",
+        "--active": "union", "--mixing": "gradients", "--init": "paper", "--floor": "0.02", "--log": "0.04",
+        "--ground": "border",
     }  # fmt: skip
     run("train", "mnist-012", *QUICK, "--out", "other.npz", *(word for pair in settings.items() for word in pair))
     options = tigra.load("other.npz").options
     for name, value in settings.items():
         assert str(options[name[2:].replace("-", "_")]) == value
+
+
+def test_settings_reach_the_training(here):
+    settings = {
+        "--learning-rate": "0.02", "--schedule": "constant", "--weight-decay": "0.3", "--label-smoothing": "0.2",
+        "--jitter": "0.4", "--patience": "7",
+    }  # fmt: skip
+    run("train", "mnist-012", *QUICK, "--out", "other.npz", *(word for pair in settings.items() for word in pair))
+    options = load_model("other.npz").training["options"]
+    assert (options["epochs"], options["batch_size"]) == (2, 25)
+    for name, value in settings.items():
+        assert str(options[name[2:].replace("-", "_")]) == value
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("--jitter 11", "11.0 is not in the range"),
+        ("--jitter nan", "jitter must be a number of pixels from 0 to 10, got nan"),
+        ("--log 2", "2.0 is not in the range"),
+        ("--log nan", "log must be a share from 0 to 1, got nan"),
+        ("--floor -1", "-1.0 is not in the range"),
+        ("--floor nan", "floor must be a share from 0 to 1, got nan"),
+        ("--recipe paper --log 0.1", "log is for statistics that are standardised"),
+        ("--recipe paper --floor 0.1", "floor is for statistics that are standardised"),
+        ("--ground white", "'white' is not one of"),
+        ("--mixing none", "'none' is not one of"),
+        ("--mixing gradients --architecture SC[2,0]-S[1]", "needs at least 1"),
+        ("--active all", "goes with mixing"),
+        ("--method stn --log 0.1", "has no use for --log"),
+        ("--method deepscat --jitter 0.5", "leave out --jitter"),
+        ("--method deepscat --ground border", "leave out --ground"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(here, words, message):
+    refused = run("train", "mnist-012", *words.split(), "--out", "none.npz", expect=2)
+    assert message in refused.stderr and not Path("none.npz").exists()
 
 
 def test_evaluate_gives_mean_and_deviation_over_fresh_rotations(here):

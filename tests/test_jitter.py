@@ -76,6 +76,16 @@ def test_jitter_is_the_same_for_any_threads_and_when_resumed(small_network, smal
     assert plain.network.parameters.tobytes() != whole.network.parameters.tobytes()
 
 
+def test_training_images_are_moved_in_every_epoch_and_validation_images_never(small_network, small_splits, monkeypatch):
+    begun, begin = [], JitteredImages.begin
+    monkeypatch.setattr(JitteredImages, "begin", lambda self, epoch: begun.append(epoch) or begin(self, epoch))
+    training = Training(small_network(), small_splits, FitOptions(epochs=3, batch_size=48, jitter=0.5, seed=5))
+    deque(training.run(), maxlen=0)
+    assert begun == [0, 0, 1, 2]  # the first when it is made
+    assert (training.train[0].jitter, training.train[0].seed) == (0.5, 5)
+    np.testing.assert_array_equal(training.valid[0][:], training.network.prepare(small_splits.valid.images))
+
+
 @pytest.mark.parametrize("jitter", [-0.1, 11, "1", np.nan])
 def test_wrong_jitter_is_refused(jitter):
     with pytest.raises(UsageError, match="jitter must be a number of pixels from 0 to 10"):

@@ -87,6 +87,7 @@ def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):
         {"accuracy": {}}, {"accuracy": 1}, {"accuracy": {"test": {}}}, {"accuracy": {"test": {"cubic": []}}},
         {"accuracy": {"test": {"cubic": ["x"]}}}, {"accuracy": {"test": {"cubic": [2]}}},
         {"accuracy": whole["accuracy"] | {"valid": None}}, {"seconds": None}, {"protocol": 1}, {"epochs": []},
+        {"seconds": -1}, {"seconds": float("inf")}, {"parameters": True},
     )  # fmt: skip
     damaged = [json.dumps(whole | change) for change in changes]
     for content in ("", "[1]", '{"settings": 1}', "\x00", "[" * 100_000, *damaged):
@@ -202,6 +203,8 @@ def test_seeds_rows_and_folds_are_limited(tmp_path):
     assert [row.key for row, _ in experiment(tmp_path, only=["near"]).runs()] == ["near"]
     with pytest.raises(UsageError, match="no row 'far'; it has net, near"):
         experiment(tmp_path, only=["far"])
+    fixed = Row("fixed", "always the same", "mnist-012", method="deepscat", runs=1, is_fixed=True)
+    assert experiment(tmp_path, seeds=3).n_runs(fixed) == 1
     folds = Table("Folds", (Row("f", "folds", "eth-80", over="fold", runs=10),), {"eth-80": {"": {}}})
     assert Experiment(folds, tmp_path, seeds=99).n_runs(folds.rows[0]) == 10
     assert Experiment(folds, tmp_path).settings(folds.rows[0], 4)["data"] == {"fold": 4}

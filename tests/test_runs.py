@@ -107,6 +107,25 @@ def test_a_stopped_run_goes_on_to_the_same_bits(splits, tmp_path):
         resume_run(load_model(path), splits, path)
 
 
+def test_a_stopped_run_with_all_that_goes_beyond_the_paper_goes_on_to_the_same_bits(splits, tmp_path):
+    recipe, path = find_recipe("eth-80"), tmp_path / "run.npz"
+    few = replace(splits, train=Split(*(part[:70] for part in splits.train)))
+    changes = {"architecture": "SC[3, 1]-DP[90]-S[2]-FC[4]", "mixing": "gradients", "epochs": 2, "batch_size": 20}
+    changes |= {"jitter": 0.5}
+    assert (recipe["network"]["ground"], recipe["network"]["active"]) == ("border", "all") and recipe["network"]["log"]
+    whole = start_run(few, recipe, threads=3, **changes)
+    list(whole.run())
+    stopped = start_run(few, recipe, **changes)
+    stopped.should_stop = lambda: len(stopped.history) == 1 and stopped.step == 2
+    list(stopped.run())
+    save_run(stopped, few, path)
+    resumed = resume_run(load_model(path), few, path)
+    list(resumed.run())
+    save_run(resumed, few, path)
+    save_run(whole, few, tmp_path / "whole.npz")
+    assert path.read_bytes() == (tmp_path / "whole.npz").read_bytes()
+
+
 def test_the_report_measures_what_it_says(splits):
     training = start_run(splits, find_recipe("mnist-012"), architecture=TINY, epochs=1)
     list(training.run())
