@@ -1,6 +1,6 @@
 """What accuracy depends on: a recipe, and the same with one thing changed, three seeds each.
 
-    python -m benchmarks.ideas [mnist-012] [mnist-rot] [--seeds 3] [--match WORDS] [--out docs/ideas] [--data-dir FOLDER]
+    python -m benchmarks.ideas [mnist-012] [mnist-rot] [--seeds 3] [--match WORDS] [--out FOLDER] [--data-dir FOLDER]
 
 For each idea networks are trained as `tigra train` does. They are tested on digits of MNIST's *training* file that
 they did not learn from: upright, which is what one may choose by, and rotated, with either interpolation, as a

@@ -18,6 +18,7 @@ from benchmarks import (
     bench_startup,
     contenders,
     harness,
+    ideas,
     problems,
     report,
     results,
@@ -141,7 +142,7 @@ def test_durations_and_tables():
     assert markdown(("a",), [("b",)]) == "| a |\n| --- |\n| b |"
 
 
-@pytest.mark.parametrize("module", [harness, report, results, bench_memory])
+@pytest.mark.parametrize("module", [harness, report, results, bench_memory, ideas])
 def test_examples_in_docstrings(module):
     results = doctest.testmod(module)
     assert results.attempted > 0 and results.failed == 0
