@@ -22,12 +22,13 @@ from tigra.tables import TABLES
 @click.option(
     "--quick", is_flag=True, help="A few steps on a few images, to try the machinery; the numbers mean nothing."
 )
+@click.option("--finished", is_flag=True, help="Run nothing: print the rows of which runs are finished.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for the runs.  [default: results/TABLE]")
 @data_dir_option
 @threads_option
 @json_option
 @click.pass_context
-def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
+def reproduce(ctx, table, seeds, only, quick, finished, out, data_dir, threads, as_json):
     """Reproduce a TABLE of the paper and print it beside the paper's numbers.
 
     Every finished run is kept at once, as a JSON file beside its model in the folder; starting again goes on where
@@ -48,6 +49,10 @@ def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
     out = Path(out or f"results/{table}")
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only)
     todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
+    if finished:
+        todo, experiment.rows = [], experiment.finished_rows()
+        if not experiment.rows:
+            raise click.UsageError(f"No runs of this table are finished in {out}; name their folder with --out.")
     failed = []
     with Progress() as progress, StopSignals() as stop:
         for place, (row, number) in enumerate(todo, start=1):
@@ -74,7 +79,7 @@ def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
             mean = 100 * sum(values) / len(values)
             click.echo(f"{name}: {mean:.2f} % ({test}), {duration(record['seconds'])}", err=True)
     if as_json:
-        found = [experiment.record(row, number) for row, number in experiment.runs()]
+        found = [record for row, number in experiment.runs() if (record := experiment.record(row, number))]
         print_json({"table": table, "title": TABLES[table].title, "folder": str(out), "quick": quick, "runs": found})
         ctx.exit(1 if failed else 0)
     click.echo(f"{TABLES[table].title}\n" + ("QUICK: the numbers mean nothing.\n" if quick else ""))

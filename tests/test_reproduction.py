@@ -248,5 +248,10 @@ def test_the_command(tmp_path, monkeypatch):
     second = CliRunner().invoke(main, [*words, "--json"])
     content = json.loads(second.stdout)
     assert content["quick"] is True and content["runs"][0]["row"] == "best"
+    words = ["reproduce", "mnist-012", "--quick", "--finished", "--out"]
+    table = CliRunner().invoke(main, [*words, str(tmp_path)])
+    assert table.exit_code == 0 and table.stdout == first.stdout and "as printed" not in table.stdout
+    nothing = CliRunner().invoke(main, [*words, str(tmp_path / "other")])
+    assert nothing.exit_code == 2 and "No runs of this table are finished" in nothing.stderr
     wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--row", "none"])
     assert wrong.exit_code == 2 and "it has paper, best" in wrong.stderr
