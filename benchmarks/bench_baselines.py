@@ -98,7 +98,7 @@ def run(settings: Settings, report: Report) -> None:
     """Every case against torch, or alone where torch is not installed."""
     torch = torch_or_none()
     if torch is None:
-        report.say(NO_TORCH)
+        report.write(NO_TORCH)
     for case in TINY_CASES if settings.scale == 0 else CASES:
         set_threads(1)
         rng = np.random.default_rng(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.contenders import NO_TORCH, check_in_double, checked_peers, checked_tigra
+from benchmarks.contenders import NO_TORCH, NOT_COMPILED, check_in_double, checked_peers, checked_tigra
 from benchmarks.harness import Contestant, Times, take_turns
 from benchmarks.machine import set_threads, thread_counts, torch_or_none
 from benchmarks.problems import Problem, Settings
@@ -14,9 +14,11 @@ TITLES = {"step": "training step", "inference": "inference"}
 
 
 def run(settings: Settings, report: Report) -> None:
-    """Training steps and inference at every size, on every number of threads."""
+    """Training steps and inference at every size, on every number of threads; who is missing is part of the results."""
     if torch_or_none() is None:
-        report.say(NO_TORCH)
+        report.write(NO_TORCH)
+    elif not settings.compiled:
+        report.write(NOT_COMPILED)
     for size in settings.sizes:
         set_threads(1)
         check_in_double(size, settings, report.say)
@@ -32,7 +34,7 @@ def run(settings: Settings, report: Report) -> None:
 def _race(problem: Problem, settings: Settings, threads: int, report: Report) -> dict[str, dict[str, Times]]:
     """Steps and inference on one number of threads: times by name of the contestant."""
     size, raced = problem.size, {}
-    peers = checked_peers(problem, settings, threads, report.say)
+    peers = checked_peers(problem, settings, threads, report.write)
     tigra = checked_tigra(problem, threads)
     set_threads(threads)
     report.write(f"Threads: tigra {threads} (each with 1 of BLAS), peers: {thread_counts()}")

@@ -18,6 +18,7 @@ TOLERANCES = {
 }  # float64 proves that all compute the same. In float32 the gradient of alpha cancels over nodes, and a node
 # near the edge of an active set may change sides: 7.0e-3 were seen for ETH-80, NumPy + SciPy.
 NO_TORCH = "torch is not installed: its rows are left out."
+NOT_COMPILED = "torch.compile was left out (--no-compile): there are no rows of what it makes."
 
 
 def peer_classes(settings: Settings) -> list[type]:
@@ -84,8 +85,8 @@ def checked_peers(problem: Problem, settings: Settings, threads: int, say) -> li
     peers = []
     for peer_class in peer_classes(settings):
         set_threads(threads)
-        peer = peer_class(Plan.of(problem.network()), RATE)
         try:
+            peer = peer_class(Plan.of(problem.network()), RATE)
             check_peer(peer, problem, "float32")
         except AssertionError:
             raise

@@ -22,6 +22,7 @@ class Target:
         largest if it must stay below the limit
     on_one : the same paths on one thread, where `paths` are on several. Threads that wait for each other on a busy
         machine can take many times longer than one; a victory over these would be none
+    instead : what holds if the number is not reached, where the wish allows for it
     """
 
     what: str
@@ -30,6 +31,7 @@ class Target:
     at_most: bool = False
     key: str = "ratio"
     on_one: tuple[str, ...] = ()
+    instead: str = "no"
 
     def got(self, numbers: dict) -> float | None:
         """The number that decides, None if it was not measured."""
@@ -52,7 +54,7 @@ class Target:
         reached = got <= self.limit if self.at_most else got >= self.limit
         if reached and self.on_one and self.hindered(numbers):
             return self.what, wanted, f"{got:.2f}", BUSY
-        return self.what, wanted, f"{got:.2f}", "yes" if reached else "no"
+        return self.what, wanted, f"{got:.2f}", "yes" if reached else self.instead
 
 
 def _against(title, what, size, peers, limit, threads) -> list[Target]:
@@ -85,7 +87,12 @@ def targets(threads) -> list[Target]:
     return [
         *found,
         Target(f"statistics forward and backward, {rot}, SciPy CSR", 6, scipy),
-        Target(f"selection, {rot}, np.partition", 1.5, (f"selection/{rot}/np.partition, nodes last, thresholds only",)),
+        Target(
+            f"selection, {rot}, np.partition",
+            1.5,
+            (f"selection/{rot}/np.partition, nodes last, thresholds only",),
+            instead="no; tigra uses it, and turns its layout around before",
+        ),
         Target(f"two threads against one, training step, {rot}", 1.7, (f"step/{rot}/2 threads against 1",)),
         *(
             Target(f"exponent of cost in N, {layer}", 1.05, (f"growth/nodes N/{layer}",), True, "exponent")

@@ -13,7 +13,7 @@ LABELS = {
 }
 
 
-def require_matplotlib() -> None:
+def require_matplotlib(option: str = "--out") -> None:
     """UsageError when there is nothing to draw with."""
     from tigra.errors import UsageError
 
@@ -21,7 +21,7 @@ def require_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            "Figures need matplotlib; install it with: pip install 'tigra[figures]', or leave out --out."
+            f"Figures need matplotlib; install it with: pip install 'tigra[figures]', or leave out {option}."
         ) from error
 
 

@@ -9,8 +9,10 @@ from tigra_cli.model_data import checked_dataset, splits_for
 from tigra_cli.options import json_option, model_argument, seed_option, threads_option
 from tigra_cli.output import Progress, percent, print_json, table
 
+from tigra.deepscat import DeepScat
 from tigra.invariance import measure_invariance
 from tigra.model_file import load_model
+from tigra.sources import cache_folder
 from tigra.splits import generator
 from tigra.training import accuracy
 
@@ -51,6 +53,8 @@ def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir,
     """
     loaded = load_model(model)
     network = loaded.network
+    if isinstance(network, DeepScat):
+        network.cache = cache_folder()  # features of images that were scattered before are found there
     given = given_options(settings) | (
         {"interpolation": settings["interpolation"]} if settings["interpolation"] else {}
     )

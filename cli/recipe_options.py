@@ -6,6 +6,7 @@ import click
 
 from tigra.architecture import GROUNDS, MIXINGS
 from tigra.layers.dense import START_VALUES
+from tigra.layers.spatial_transformer import OUTSIDE
 from tigra.optim import SCHEDULES
 
 _FIT = (
@@ -34,7 +35,8 @@ _GRAPH = (  # of TIGraNet's layers alone
 )
 _ARCHITECTURE = ("--architecture", str, "Layers, e.g. 'SC[3, 3]-DP[300]-S[10]-FC[50]'.")
 _INIT = ("--init", click.Choice(START_VALUES), "Start values of FC layers.")
-_ALL = _ARCHITECTURE, *_FIT, *_IMAGES, *_GRAPH, _INIT
+_OUTSIDE = ("--outside", click.Choice(OUTSIDE), "What spatial transformers (ST) read outside of their planes.")
+_ALL = _ARCHITECTURE, *_FIT, *_IMAGES, *_GRAPH, _INIT, _OUTSIDE
 
 
 def _names(options) -> tuple[str, ...]:
@@ -42,7 +44,7 @@ def _names(options) -> tuple[str, ...]:
 
 
 FIT_OPTIONS, GRAPH_OPTIONS = _names(_FIT), _names(_GRAPH)
-NETWORK_OPTIONS = _names((_ARCHITECTURE, *_IMAGES, *_GRAPH, _INIT))
+NETWORK_OPTIONS = _names((_ARCHITECTURE, *_IMAGES, *_GRAPH, _INIT, _OUTSIDE))
 
 
 def recipe_options(command):

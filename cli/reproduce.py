@@ -6,13 +6,25 @@ from pathlib import Path
 
 import click
 from tigra_cli.data_options import data_dir_option
+from tigra_cli.equivariance_figure import require_matplotlib
 from tigra_cli.options import json_option, threads_option
 from tigra_cli.output import Progress, duration, print_json
+from tigra_cli.rotations_figure import check_ending, draw
 from tigra_cli.train import StopSignals
 
+from tigra.atomic_files import check_writable, write_atomically
 from tigra.errors import TrainingError
 from tigra.reproduction import Experiment, Stopped, Watch
 from tigra.tables import TABLES
+
+
+def _check_figure(table: str, figure: str) -> None:
+    """Complain before the work, not after it."""
+    if table != "rotations":
+        raise click.UsageError("--figure draws the curve of the table rotations; leave it out for others.")
+    require_matplotlib("--figure")
+    check_ending(figure)
+    check_writable(figure)
 
 
 @click.command()
@@ -22,12 +34,14 @@ from tigra.tables import TABLES
 @click.option(
     "--quick", is_flag=True, help="A few steps on a few images, to try the machinery; the numbers mean nothing."
 )
+@click.option("--finished", is_flag=True, help="Run nothing: print the rows of which runs are finished.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for the runs.  [default: results/TABLE]")
+@click.option("--figure", type=click.Path(dir_okay=False), help="Of rotations: draw the curve, too (.png, .svg, .pdf).")
 @data_dir_option
 @threads_option
 @json_option
 @click.pass_context
-def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
+def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, threads, as_json):
     """Reproduce a TABLE of the paper and print it beside the paper's numbers.
 
     Every finished run is kept at once, as a JSON file beside its model in the folder; starting again goes on where
@@ -45,9 +59,15 @@ def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
     Example:
         tigra reproduce mnist-012 --seeds 3
     """
+    if figure:
+        _check_figure(table, figure)
     out = Path(out or f"results/{table}")
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only)
     todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
+    if finished:
+        todo, experiment.rows = [], experiment.finished_rows()
+        if not experiment.rows:
+            raise click.UsageError(f"No runs of this table are finished in {out}; name their folder with --out.")
     failed = []
     with Progress() as progress, StopSignals() as stop:
         for place, (row, number) in enumerate(todo, start=1):
@@ -73,8 +93,10 @@ def reproduce(ctx, table, seeds, only, quick, out, data_dir, threads, as_json):
             test, values = next(iter(record["accuracy"]["test"].items()))
             mean = 100 * sum(values) / len(values)
             click.echo(f"{name}: {mean:.2f} % ({test}), {duration(record['seconds'])}", err=True)
+    if figure:
+        write_atomically(figure, draw(experiment, figure))
     if as_json:
-        found = [experiment.record(row, number) for row, number in experiment.runs()]
+        found = [record for row, number in experiment.runs() if (record := experiment.record(row, number))]
         print_json({"table": table, "title": TABLES[table].title, "folder": str(out), "quick": quick, "runs": found})
         ctx.exit(1 if failed else 0)
     click.echo(f"{TABLES[table].title}\n" + ("QUICK: the numbers mean nothing.\n" if quick else ""))

@@ -157,6 +157,8 @@ def _check_method(method, settings) -> None:
     if method in METHODS and wrong:
         option = "--" + wrong[0].replace("_", "-")
         raise click.UsageError(f"Method {method} works on pixels, and has no use for {option}; leave it out.")
+    if settings["outside"] is not None and method != "stn" and "ST[" not in (settings["architecture"] or ""):
+        raise click.UsageError("--outside is for spatial transformers, as method stn has them; leave it out.")
 
 
 def _fit(ctx, dataset, out, threads, as_json, settings) -> None:

@@ -16,9 +16,11 @@ def pytest_sessionstart(session):
     session.warm_up = None
     options = session.config.option
     if (os.cpu_count() or 1) > 1 and not options.collectonly and not options.file_or_dir:
-        script = Path(__file__).with_name("warm_up.py")
-        session.warm_up = subprocess.Popen(
-            [sys.executable, script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        session.warm_up = subprocess.Popen(  # in the folder of this repository, whose kernels the tests will use
+            [sys.executable, "-m", "tests.warm_up"],
+            cwd=Path(__file__).parent.parent,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
 
 

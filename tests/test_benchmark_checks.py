@@ -121,6 +121,24 @@ def test_a_wrong_float32_peer_stops_the_race(no_races, monkeypatch):
         contenders.checked_peers(Problem(TINY), Settings().tiny(), 1, print)
 
 
+def test_a_peer_that_cannot_run_here_is_left_out_and_the_results_say_so(monkeypatch):
+    class NeedsCompiler(contenders.ScipyPeer):
+        name, may_not_run = "needs a compiler", True
+
+        def __init__(self, plan, rate):
+            raise RuntimeError("there is none")
+
+    monkeypatch.setattr(contenders, "peer_classes", lambda settings: [contenders.ScipyPeer, NeedsCompiler])
+    said = []
+    (peer,) = contenders.checked_peers(Problem(TINY), Settings().tiny(), 1, said.append)
+    assert type(peer) is contenders.ScipyPeer and said == [
+        "needs a compiler: does not run here (RuntimeError), left out."
+    ]
+    NeedsCompiler.may_not_run = False
+    with pytest.raises(RuntimeError, match="there is none"):
+        contenders.checked_peers(Problem(TINY), Settings().tiny(), 1, said.append)
+
+
 def test_a_wrong_peer_stops_the_benchmark(monkeypatch):
     without_torch(monkeypatch)
     right = contenders.ScipyPeer.loss_and_gradient

@@ -18,6 +18,7 @@ from benchmarks import (
     bench_startup,
     contenders,
     harness,
+    ideas,
     problems,
     report,
     results,
@@ -141,7 +142,7 @@ def test_durations_and_tables():
     assert markdown(("a",), [("b",)]) == "| a |\n| --- |\n| b |"
 
 
-@pytest.mark.parametrize("module", [harness, report, results, bench_memory])
+@pytest.mark.parametrize("module", [harness, report, results, bench_memory, ideas])
 def test_examples_in_docstrings(module):
     results = doctest.testmod(module)
     assert results.attempted > 0 and results.failed == 0
@@ -239,6 +240,7 @@ def test_every_benchmark_runs_in_its_tiniest_setting(tiny_run):
     numbers, text, folder = tiny_run
     for name in BENCHMARKS:
         assert name in text and any(path.startswith(name) for path in numbers)
+    assert contenders.NO_TORCH in text  # who reads the results must know who is missing
     assert json.loads((folder / "numbers.json").read_text())["numbers"].keys() == numbers.keys()
     assert (folder / "growth.png").exists() or torch_or_none() is None
     assert not list(folder.glob("*.part")) and str(folder) not in text

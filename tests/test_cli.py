@@ -432,10 +432,18 @@ def test_methods_to_compare_with_are_trained_or_fitted_by_their_recipes(tmp_path
     assert "W[1, 2]-PCA[2]" in fitted and "fitted as printed" in fitted and "best epoch" not in fitted
     info = run("info", tmp_path / "model.npz").stdout
     assert "W[1, 2]-PCA[2]" in info and "fitted on mnist-012" in info
+    first = run("evaluate", tmp_path / "model.npz", "--runs", "1").stdout
+    with monkeypatch.context() as patch:
+        patch.setattr("tigra.scattering.Scattering.features", None)  # all that is needed is found in the cache
+        assert run("evaluate", tmp_path / "model.npz", "--runs", "1").stdout == first
     refused = run("train", "mnist-012", "--method", "deepscat", "--epochs", "3", expect=2)
     assert "leave out --epochs" in refused.stderr
     refused = run("train", "mnist-012", "--method", "stn", "--mixing", "full", expect=2)
     assert "Method stn works on pixels, and has no use for --mixing" in refused.stderr
+    refused = run("train", "mnist-012", "--outside", "border", expect=2)
+    assert "--outside is for spatial transformers" in refused.stderr
+    run("train", "mnist-012", "--method", "stn", "--outside", "border", "--epochs", "1", *out)
+    assert load_model(tmp_path / "model.npz").network.options["outside"] == "border"
     refused = run("train", "mnist-012", "--method", "deepscat", "--architecture", "W[1, 2]", expect=2)
     assert "DeepScat is W[order, octaves]-PCA[dimension]" in refused.stderr
     assert "of a TIGraNet" in run("figures", tmp_path / "model.npz", "--out", tmp_path / "f", expect=2).stderr

@@ -12,7 +12,7 @@ from tigra.kernels import absolute_moments, absolute_moments_gradient
 from tigra.polynomials import chebyshev, chebyshev_adjoint, laplacian_powers, laplacian_powers_adjoint
 from tigra.workspace import Workspace
 
-SHAPES = pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (3, 4)])
+SHAPES = pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (3, 4), (9, 2)])  # moments take 4 rows at a time
 N_BATCH, N_MAPS, DEGREE, MAX_ORDER = 3, 2, 4, 5
 
 

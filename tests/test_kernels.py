@@ -187,10 +187,12 @@ def test_candidates_have_the_nodes_last_and_minus_infinity_outside_omega(form, d
 
 @BOTH
 @DTYPES
-def test_keep_above_keeps_what_is_in_omega_and_above_the_threshold(form, dtype, rtol, rng):
-    z, omega = rng.standard_normal((2, 5, 3)).astype(dtype), rng.uniform(size=(1, 5, 3)) > 0.4
+@pytest.mark.parametrize("n_nodes", [5, 37])  # the kernel takes 16 at a time
+def test_keep_above_keeps_what_is_in_omega_and_above_the_threshold(form, dtype, rtol, n_nodes, rng):
+    shape = 2, n_nodes, 3
+    z, omega = rng.standard_normal(shape).astype(dtype), rng.uniform(size=(1, *shape[1:])) > 0.4
     threshold = z[:, 2].copy()
-    active, y = np.ones((2, 5, 3), bool), blank(2, 5, 3, dtype=dtype)
+    active, y = np.ones(shape, bool), blank(*shape, dtype=dtype)
     form_of(kernels.keep_above, form)(z, omega, threshold, active, y)
     np.testing.assert_array_equal(active, omega & (z > threshold[:, None]))
     np.testing.assert_array_equal(y, z * active)

@@ -10,6 +10,7 @@ import pytest
 
 import tigra
 from tigra import ShapeError, UsageError
+from tigra.layers import Flatten
 from tigra.transforms import smooth
 
 
@@ -167,6 +168,15 @@ def test_predictions_follow_the_layers(small_network, mnist_012, change):
     forward = network.forward(network.signal(network.prepare(images))).T
     np.testing.assert_allclose(after, forward, rtol=1e-12)
     assert np.abs(after - before).max() > 1e-6
+
+
+def test_scores_do_not_lie_where_those_of_the_next_images_come(images):
+    """A last layer whose results stand in its workspace, and 64 images: two parts of one size."""
+    planes = tigra.build_network("C[2]-P[2]-FC[4]", (5, 6), 3)
+    network = tigra.Network([Flatten()], planes.graph, planes.options | {"n_classes": 30})
+    for threads in (1, 2):
+        scores = network.scores(images[:64], threads)
+        np.testing.assert_array_equal(scores, images[:64].reshape(64, 30).astype(np.float32))
 
 
 def test_steady_predictions_fetch_no_large_arrays(mnist_012):

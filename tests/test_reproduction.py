@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tigra_cli.main import main
+from tigra_cli.rotations_figure import curves
 
 from tigra.datasets import load_dataset
 from tigra.errors import TrainingError, UsageError
@@ -13,7 +14,7 @@ from tigra.model_file import load_model
 from tigra.reproduction import Experiment, Stopped, Watch
 from tigra.runs import start_run
 from tigra.splits import generator
-from tigra.tables import Row, Table
+from tigra.tables import TABLES, Row, Table
 from tigra.training import accuracy, split_hash
 
 TABLE = Table(
@@ -251,5 +252,32 @@ def test_the_command(tmp_path, monkeypatch):
     second = CliRunner().invoke(main, [*words, "--json"])
     content = json.loads(second.stdout)
     assert content["quick"] is True and content["runs"][0]["row"] == "best"
+    words = ["reproduce", "mnist-012", "--quick", "--finished", "--out"]
+    table = CliRunner().invoke(main, [*words, str(tmp_path)])
+    assert table.exit_code == 0 and table.stdout == first.stdout and "as printed" not in table.stdout
+    nothing = CliRunner().invoke(main, [*words, str(tmp_path / "other")])
+    assert nothing.exit_code == 2 and "No runs of this table are finished" in nothing.stderr
     wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--row", "none"])
     assert wrong.exit_code == 2 and "it has paper, best" in wrong.stderr
+
+
+def test_the_curve_over_training_rotations_is_drawn(tmp_path):
+    one = Experiment(TABLES["rotations"], tmp_path)
+    shares = {"upright": [0.8, 0.9], "turned-4": [0.95], "turned-random": [0.96], "turned-4-convnet-best": [0.5]}
+    for row in one.rows:
+        for number, share in enumerate(shares.get(row.key, [])):
+            record = {"protocol": "", "settings": one.settings(row, number), "seconds": 1}
+            record["accuracy"] = {"test": {"cubic": [share]}}
+            one.path(row, number).write_text(json.dumps(record))
+    lines = curves(one)
+    assert list(lines) == [("tigranet", "best"), ("convnet", "best")]
+    assert lines["convnet", "best"] == {"4": (50.0, 0.0)}
+    mean, deviation = lines["tigranet", "best"]["1"]
+    assert (mean, deviation) == pytest.approx((85.0, 50**0.5)) and lines["tigranet", "best"]["random"] == (96.0, 0.0)
+    words = ["reproduce", "rotations", "--finished", "--out", str(tmp_path), "--figure"]
+    done = CliRunner().invoke(main, [*words, str(tmp_path / "curve.png")])
+    assert done.exit_code == 0 and (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    wrong = CliRunner().invoke(main, [*words, str(tmp_path / "curve.txt")])
+    assert wrong.exit_code == 2 and ".png, .svg or .pdf" in wrong.stderr
+    wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--figure", "curve.png"])
+    assert wrong.exit_code == 2 and "table rotations" in wrong.stderr

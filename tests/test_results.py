@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import ideas
+from tigra.recipes import find_recipe
 from tigra.reproduction import Experiment
 from tigra.tables import TABLES
 
@@ -72,3 +74,24 @@ def test_no_row_stands_there_without_records_and_no_record_without_a_row():
     assert len(shown) == sum(bool(records_of(table, row)) for table, row in ROWS)
     n_files = sum(1 for table in (DOCS / "results").iterdir() for _ in table.glob("*.json"))
     assert n_files == sum(len(records_of(table, row)) for table, row in ROWS)
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "ideas").glob("*.json")), ids=lambda path: path.stem)
+def test_what_was_tried_is_what_the_records_say(path):
+    results = json.loads(path.read_text(encoding="utf-8"))
+    assert list(results) == list(ideas.IDEAS[path.stem]) and all(len(runs) >= 3 for runs in results.values())
+    lines = (DOCS / "results.md").read_text(encoding="utf-8").splitlines()
+    for idea, runs in results.items():
+        cells = [
+            f"{statistics.mean(values):.1f} +- {statistics.stdev(values):.1f}" for values in zip(*runs, strict=True)
+        ]
+        assert f"| {idea} | {' | '.join(cells)} | {len(runs)} |" in lines
+
+
+def test_ideas_change_one_thing_of_a_recipe_that_exists():
+    for dataset, tried in ideas.IDEAS.items():
+        recipe = find_recipe(dataset)
+        known = recipe["network"] | recipe["fit"] | {"jitter": 0.0, "log": 0.0}
+        assert not tried[ideas.RECIPE]
+        for changes in list(tried.values())[1:]:
+            assert changes and all(known[name] != value for name, value in changes.items())

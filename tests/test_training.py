@@ -72,6 +72,19 @@ def test_micro_batches_add_up_to_the_gradient_of_the_batch(small_network, small_
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_gradients_of_a_large_batch_are_not_all_in_memory_and_the_bits_are_the_same(
+    small_network, small_splits, monkeypatch, threads
+):
+    """48 images in micro-batches of 5 are ten parts: three rows take 3, 2, 2, 2 and 1 of them."""
+    monkeypatch.setattr("tigra.network.MICRO_BATCH", 5)
+    expected, epochs = train(small_network(), small_splits, batch_size=48)
+    monkeypatch.setattr("tigra.training.PARTS_AT_ONCE", 3)
+    training = Training(small_network(), small_splits, FitOptions(epochs=3, batch_size=48), threads)
+    assert list(training.run()) == epochs and training.network.parameters.tobytes() == expected.tobytes()
+    assert training._space._memory["gradients"].nbytes == 3 * expected.nbytes
+
+
 def test_the_best_epoch_on_validation_is_kept_and_test_images_are_never_seen(small_network, small_splits):
     network = small_network()
     blind = tigra.Splits("blind", small_splits.train, small_splits.valid, None, None, ["0", "1", "2"], None)
@@ -278,6 +291,25 @@ def test_a_validation_loss_that_is_not_finite_is_reported(small_network, small_s
     """One step of one epoch leads to it: no training loss would show it any more."""
     with pytest.raises(TrainingError, match="no longer finite in epoch 1"):
         train(small_network(), small_splits, epochs=1, batch_size=48, learning_rate=1e30)
+
+
+def test_filters_that_are_no_longer_numbers_are_reported(small_network, small_splits):
+    """Pooling drops NaN, so that the loss is finite, and that of chance for ever after."""
+    network = small_network()
+    network.calibrate(small_splits.train.images)
+    network.layers[0].params["alpha"][:] = np.nan
+    with pytest.raises(TrainingError, match="Parameters are no longer finite in epoch 1: use a learning rate below"):
+        train(network, small_splits)
+
+
+def test_a_part_that_fails_gives_its_replica_back(small_network, small_splits, monkeypatch):
+    """Else the parts after it would fail for want of one, and hide why the first did."""
+    training = Training(small_network(), small_splits, FitOptions(batch_size=48))
+    replicas = [training.network.replica()]
+    monkeypatch.setattr("tigra.training.negative_log_likelihood", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError), tigra.training.Workers(1) as workers:
+        training._gradient(np.arange(48), workers, replicas)
+    assert len(replicas) == 1
 
 
 @pytest.mark.parametrize(

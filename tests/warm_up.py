@@ -1,6 +1,6 @@
 """Compile the kernels on the second core while the first tests run: what a test finds in the cache costs it nothing.
 
-Started by conftest.py, and by hand after a change: python tests/warm_up.py
+Started by conftest.py, and by hand after a change: python -m tests.warm_up
 """
 
 from collections import deque

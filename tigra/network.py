@@ -206,6 +206,7 @@ class Network(Classifier):
             columns = self.signal(prepared[part])
             for layer, space in zip(self.layers[:until], spaces, strict=False):
                 columns = layer.working_in(space).forward(columns)  # the layers as they are now: users may change them
+            columns = columns.copy()  # they may lie in a workspace, where the next part comes
             self._idle.append(spaces)
             return columns
 

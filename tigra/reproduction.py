@@ -73,6 +73,10 @@ class Experiment:
             return 1 if self.quick else row.runs
         return min(self.seeds, row.runs) if row.over == "fold" or row.is_fixed else self.seeds
 
+    def finished_rows(self) -> list[Row]:
+        """Rows of which at least one run is finished."""
+        return [row for row in self.rows if any(self.record(row, number) for number in range(self.n_runs(row)))]
+
     def settings(self, row: Row, number: int) -> dict:
         """All that decides a run's numbers, as JSON knows it: a record with other settings is out of date."""
         data = row.data | (self.table.quick_data if self.quick else {})

@@ -26,6 +26,7 @@ from tigra.workers import Workers, micro_batches
 from tigra.workspace import Workspace
 
 CALIBRATION_IMAGES = 5000  # from which the statistics are standardised, where there are more
+PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at a time, however large a batch is
 
 
 def fit(network: Network, splits: Splits, threads: int = 1, **options) -> Iterator[Epoch]:
@@ -146,10 +147,10 @@ class Training:
         self._close_epoch(workers)
         return True
 
-    def _check_finite(self, loss: float) -> None:
-        if not math.isfinite(loss):
+    def _check_finite(self, numbers: float | np.ndarray, what: str = "The loss is") -> None:
+        if not np.isfinite(numbers).all():
             raise TrainingError(
-                f"The loss is no longer finite in epoch {len(self.history) + 1}: use a learning rate below"
+                f"{what} no longer finite in epoch {len(self.history) + 1}: use a learning rate below"
                 f" {self.options.learning_rate:g}."
             )
 
@@ -160,24 +161,30 @@ class Training:
         @np.errstate(all="ignore")  # what overflows is found by _check_finite
         def work(gradient, part):
             replica, rows = replicas.pop(), batch[part]
-            scores = replica.forward(replica.signal(prepared[rows]))
-            loss, grad = negative_log_likelihood(scores, labels[rows], len(batch), self.options.label_smoothing)
-            replica.backward(grad)
-            gradient[:] = replica.gradients
-            replicas.append(replica)
+            try:
+                scores = replica.forward(replica.signal(prepared[rows]))
+                loss, grad = negative_log_likelihood(scores, labels[rows], len(batch), self.options.label_smoothing)
+                replica.backward(grad)
+                gradient[:] = replica.gradients
+            finally:  # else a part that fails would leave too few, and their want would hide why it failed
+                replicas.append(replica)
             return float(loss), int((scores.argmax(axis=0) == labels[rows]).sum())
 
-        parts = micro_batches(len(batch), self.network.micro_batch)
-        gradients = self._space.array("gradients", (len(parts), self.network.n_parameters), self.network.dtype)
-        if meeting_places(self.network):
-            results = self._together(batch, parts, gradients, workers, replicas)
-        else:
-            results = list(workers.map(work, gradients, parts))
-        gradient = gradients[0]
-        for other in gradients[1:]:
-            gradient += other
+        parts, meet = micro_batches(len(batch), self.network.micro_batch), bool(meeting_places(self.network))
+        n_rows = len(parts) if meet else min(len(parts), PARTS_AT_ONCE)
+        gradients = self._space.array("gradients", (n_rows, self.network.n_parameters), self.network.dtype)
+        results: list[tuple[float, int]] = []
+        while len(results) < len(parts):
+            first = min(len(results), 1)  # the row of the sum so far is not for other parts
+            some = parts[len(results) :][: n_rows - first]
+            if meet:
+                results += self._together(batch, some, gradients, workers, replicas)
+            else:
+                results += workers.map(work, gradients[first:], some)
+            for other in gradients[1 : first + len(some)]:
+                gradients[0] += other
         losses, hits = zip(*results, strict=True)
-        return math.fsum(losses), sum(hits), gradient
+        return math.fsum(losses), sum(hits), gradients[0]
 
     def _together(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
         """Fill the parts' gradients where images of a batch touch each other; (loss, hits) of every part."""
@@ -203,6 +210,7 @@ class Training:
 
     def _close_epoch(self, workers) -> None:
         """Validate, write the record, keep the parameters if they are the best so far."""
+        self._check_finite(self.network.learned, "Parameters are")  # pooling drops NaN: the loss need not show it
         valid_loss, valid_error, valid_accuracy = self._validate(workers)
         self._check_finite(valid_loss)
         lowest, error = min([(e.valid_loss, e.valid_error) for e in self.history] + [(valid_loss, valid_error)])

@@ -167,12 +167,15 @@ class NumpyAdam:
 
 
 class ScipyPeer:
-    """The whole network; images go through in parts of `images_at_once`."""
+    """The whole network, and the whole batch at once.
+
+    Micro-batches of 32 took 1.2 to 1.6 times as long at MNIST-rot: SciPy's products want many columns.
+    """
 
     name = "NumPy + SciPy, no Numba"
 
-    def __init__(self, plan: Plan, rate: float, images_at_once: int = 32):
-        self.plan, self.images_at_once = plan, images_at_once
+    def __init__(self, plan: Plan, rate: float):
+        self.plan = plan
         self.parameters = np.concatenate([array.ravel() for array in plan.arrays])
         self.arrays = _views(self.parameters, plan.arrays)
         pairs = [tuple(self.arrays[i : i + 2]) for i in range(0, len(self.arrays), 2)]
@@ -216,19 +219,14 @@ class ScipyPeer:
 
     def loss_and_gradient(self, images, labels):
         """Loss and gradient of a batch."""
-        total, gradient = 0.0, np.zeros_like(self.parameters)
-        for start in range(0, len(images), self.images_at_once):
-            part = slice(start, start + self.images_at_once)
-            scores, places = self._forward(images[part]), (labels[part], np.arange(len(labels[part])))
-            shifted = scores - scores.max(axis=0)
-            logs = shifted - np.log(np.exp(shifted).sum(axis=0))
-            total -= float(logs[places].sum()) / len(images)
-            grad = np.exp(logs)
-            grad[places] -= 1
-            grad /= len(images)
-            for view, part_gradient in zip(_views(gradient, self.arrays), self._backward(grad), strict=True):
-                view += part_gradient
-        return total, gradient
+        scores, places = self._forward(images), (labels, np.arange(len(labels)))
+        shifted = scores - scores.max(axis=0)
+        logs = shifted - np.log(np.exp(shifted).sum(axis=0))
+        grad = np.exp(logs)
+        grad[places] -= 1
+        grad /= len(images)
+        gradient = np.concatenate([part.ravel() for part in self._backward(grad)])
+        return -float(logs[places].mean()), gradient
 
     def step(self, images, labels) -> float:
         """One training step; returns the loss before it."""
@@ -238,8 +236,7 @@ class ScipyPeer:
 
     def scores(self, images) -> np.ndarray:
         """(B, N) -> (B, n_classes)."""
-        starts = range(0, len(images), self.images_at_once)
-        return np.concatenate([self._forward(images[start : start + self.images_at_once]).T for start in starts])
+        return self._forward(images).T
 
 
 def _views(vector, arrays) -> list[np.ndarray]:

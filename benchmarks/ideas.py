@@ -1,0 +1,157 @@
+"""What accuracy depends on: a recipe, and the same with one thing changed, three seeds each.
+
+    python -m benchmarks.ideas [mnist-012] [mnist-rot] [--seeds 3] [--match WORDS] [--out FOLDER] [--data-dir FOLDER]
+
+For each idea networks are trained as `tigra train` does. They are tested on digits of MNIST's *training* file that
+they did not learn from: upright, which is what one may choose by, and rotated, with either interpolation, as a
+diagnosis. Each seed's numbers are written to docs/ideas/DATASET.json at once, and are not computed again; tables go to
+standard output. One thread; the tables of docs/results.md took about half an hour each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from tigra.atomic_files import write_atomically
+from tigra.datasets import load_dataset
+from tigra.errors import TigraError
+from tigra.recipes import find_recipe
+from tigra.runs import start_run
+from tigra.sources import load_mnist
+from tigra.splits import Splits, generator, turned_at_random
+from tigra.training import accuracy
+
+SMALL = "SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[20]-FC[50]-FC[30]-FC[10]"
+DEEP = "SC[16, 2]-DP[600]-SC[32, 2]-DP[600]-SC[32, 2]-DP[600]-S[12]-FC[256]-FC[128]"
+RECIPE = "the recipe"
+IDEAS = {
+    "mnist-012": {
+        RECIPE: {},
+        "smoothing 0": {"smoothing": 0.0},
+        "smoothing 0.5": {"smoothing": 0.5},
+        "smoothing 1.5": {"smoothing": 1.5},
+        "margin 0": {"margin": 0},
+        "edges of weight 1, all eight": {"diagonal_weight": 1.0},
+        "4 neighbours": {"neighbours": 4},
+        "free boundary": {"boundary": "free"},
+        "active nodes: those of any map (`active=\"union\"`)": {"active": "union"},
+        "full mixing": {"mixing": "full"},
+        "a filter for each pair of maps, rectifier": {"mixing": "pairs", "active": "all"},
+        "the same, squared gradients": {"mixing": "gradients", "active": "all"},
+        "DP[600], DP[300]": {"architecture": SMALL.replace("DP[300]", "DP[600]").replace("DP[100]", "DP[300]")},
+        "DP[150], DP[50]": {"architecture": SMALL.replace("DP[300]", "DP[150]").replace("DP[100]", "DP[50]")},
+        "degree 2": {"architecture": SMALL.replace(", 3]", ", 2]")},
+        "degree 5": {"architecture": SMALL.replace(", 3]", ", 5]")},
+        "S[10]": {"architecture": SMALL.replace("S[20]", "S[10]")},
+        "S[30]": {"architecture": SMALL.replace("S[20]", "S[30]")},
+        "one spectral layer": {"architecture": "SC[6, 3]-DP[300]-S[20]-FC[50]-FC[30]-FC[10]"},
+        "three spectral layers": {"architecture": SMALL.replace("-S", "-SC[6, 3]-DP[100]-S")},
+        "raw statistics": {"standardise": False, "floor": 0.0},
+        "no floor under deviations": {"floor": 0.0},
+        "logarithms of statistics": {"log": 0.03},
+        "learning rate 0.003": {"learning_rate": 0.003},
+        "learning rate 0.03": {"learning_rate": 0.03},
+        "constant learning rate 0.001": {"schedule": "constant", "learning_rate": 0.001},
+        "no weight decay": {"weight_decay": 0.0},
+        "no label smoothing": {"label_smoothing": 0.0},
+        "FC from U[-1, 1]": {"init": "paper"},
+        "digits moved by up to half a pixel (`jitter`)": {"jitter": 0.5},
+    },
+    "mnist-rot": {
+        RECIPE: {},
+        "no squared gradients (`mixing=\"pairs\"`)": {"mixing": "pairs"},
+        "smoothing 0.7": {"smoothing": 0.7},
+        "smoothing 1.5": {"smoothing": 1.5},
+        "DP[400] in all layers": {"architecture": DEEP.replace("DP[600]", "DP[400]")},
+        "no pooling": {"architecture": DEEP.replace("-DP[600]", "")},
+        "two layers": {"architecture": DEEP.replace("-SC[32, 2]-DP[600]", "", 1)},
+        "S[6]": {"architecture": DEEP.replace("S[12]", "S[6]")},
+        "edges of weight 1, all eight": {"diagonal_weight": 1.0},
+        "floor 0.15": {"floor": 0.15},
+        "digits moved by up to half a pixel (`jitter`)": {"jitter": 0.5},
+    },
+}  # fmt: skip
+FEW = {"mnist-012": {}, "mnist-rot": {"n_train": 5_000}}  # options of `load_dataset`
+CHANGES = {"mnist-012": {}, "mnist-rot": {"epochs": 4}}  # for all ideas, the recipe too
+COLUMNS = "upright", "rotated, cubic", "rotated, linear"
+
+
+def held_out(splits: Splits, data_dir=None) -> tuple[np.ndarray, np.ndarray]:
+    """Upright digits of MNIST's training file to compare ideas by: (images, labels)."""
+    if splits.name != "mnist-012":
+        return splits.valid.images, splits.valid.labels
+    known = {_pixels(image) for part in (splits.train, splits.valid, splits.test_upright) for image in part.images}
+    images, labels = load_mnist(data_dir)["train"]
+    places = [place for place in np.flatnonzero(labels < 3) if images[place].tobytes() not in known][:1500]
+    return images[places].astype(np.float32) / 255, labels[places].astype(np.int64)
+
+
+def _pixels(image: np.ndarray) -> bytes:
+    return np.round(255 * image).astype(np.uint8).tobytes()
+
+
+def measured(dataset: str, idea: str, seed: int, data_dir=None, threads: int = 1) -> list[float]:
+    """Accuracies in percent, in the order of COLUMNS, of a network trained with the idea."""
+    splits = load_dataset(dataset, seed=seed, data_dir=data_dir, **FEW[dataset])
+    training = start_run(splits, find_recipe(dataset), seed, threads, **CHANGES[dataset] | IDEAS[dataset][idea])
+    for epoch in training.run():
+        _tell(f"{dataset}, {idea}, seed {seed}: epoch {epoch.number} of {training.options.epochs}")
+    upright, labels = held_out(splits, data_dir)
+    sets = [upright, *(turned_at_random(upright, generator(seed, "ideas"), kind) for kind in ("cubic", "linear"))]
+    return [round(100 * accuracy(training.network, (images, labels), threads), 3) for images in sets]
+
+
+def table(results: dict[str, list[list[float]]]) -> list[str]:
+    """Lines of Markdown: mean and standard deviation over the seeds.
+
+    >>> table({"smoothing 0": [[96.0, 80.0, 70.0], [97.0, 82.0, 71.0]]})[2]
+    '| smoothing 0 | 96.5 +- 0.7 | 81.0 +- 1.4 | 70.5 +- 0.7 | 2 |'
+    """
+    lines = [f"| idea | {' | '.join(COLUMNS)} | seeds |", "| --- |" + " ---: |" * (len(COLUMNS) + 1)]
+    for idea, runs in results.items():
+        spread = np.std(runs, axis=0, ddof=1) if len(runs) > 1 else np.zeros(len(COLUMNS))
+        cells = [f"{mean:.1f} +- {of:.1f}" for mean, of in zip(np.mean(runs, axis=0), spread, strict=True)]
+        lines.append(f"| {idea} | {' | '.join(cells)} | {len(runs)} |")
+    return lines
+
+
+def _tell(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Train what is not recorded yet, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("datasets", nargs="*", metavar="DATASET", help=", ".join(IDEAS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--data-dir")
+    parser.add_argument("--out", type=Path, default=Path("docs/ideas"))
+    parser.add_argument("--match", default="", help="only ideas whose words contain this")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    if unknown := set(options.datasets) - set(IDEAS):
+        parser.error(f"no ideas for {', '.join(sorted(unknown))}; there are some for {', '.join(IDEAS)}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    for dataset in options.datasets or IDEAS:
+        path = options.out / f"{dataset}.json"
+        results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        for idea in (idea for idea in IDEAS[dataset] if options.match in idea):
+            for seed in range(len(results.get(idea, [])), options.seeds):
+                try:
+                    accuracies = measured(dataset, idea, seed, options.data_dir, options.threads)
+                except TigraError as error:
+                    sys.exit(f"Error: {error}")
+                results.setdefault(idea, []).append(accuracies)
+                write_atomically(path, (json.dumps(results, indent=1) + "\n").encode())
+        _tell("")
+        print("\n".join([f"**{dataset}**", "", *table(results), ""]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
