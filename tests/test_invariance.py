@@ -33,7 +33,7 @@ VARIANTS = {
     "full mixing": {"mixing": "full", "diagonal_weight": 0.25},
     "all beyond the paper": {
         "mixing": "gradients", "active": "all", "diagonal_weight": 0.25, "smoothing": 0.3, "floor": 0.01, "log": 0.03,
-        "ground": "border",
+        "ground": "border", "diffusion": 1,
     },
 }  # fmt: skip
 

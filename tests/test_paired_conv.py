@@ -46,16 +46,18 @@ def by_loops(layer, signal):
             if layer.gradients:
                 z[i] += mask * alpha[i, -1, k] * squared_gradient(laplacian, y[k]) / s[i]
         z[i] = np.maximum(0, z[i] - abs(theta[i]))
+        for _ in range(layer.diffusion):
+            z[i] -= laplacian @ z[i] / 2
     return z
 
 
 @pytest.mark.parametrize("active", ["map", "union", "all"])
 @pytest.mark.parametrize("n_sets", [1, 2])
-@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("gradients, diffusion", [(False, 0), (True, 0), (False, 1), (True, 3)])
 @pytest.mark.parametrize("graph", [grid_graph((4, 5)), grid_graph((3, 4), boundary="free"), grid_graph((1, 6), 4)])
-def test_forward_equals_the_loops(active, n_sets, gradients, graph):
+def test_forward_equals_the_loops(active, n_sets, gradients, diffusion, graph):
     rng = RNG(0)
-    layer = PairedConv(graph, rng.standard_normal((3, 4, 2)), rng.standard_normal(3), active, gradients)
+    layer = PairedConv(graph, rng.standard_normal((3, 4, 2)), rng.standard_normal(3), active, gradients, diffusion)
     layer.state["deviation"][:] = [0.5, 1.0, 2.0]
     sets = rng.random((n_sets, graph.n_nodes, 3)) < 0.6
     signal = GraphSignal(rng.standard_normal((2, graph.n_nodes, 3)), sets)
@@ -143,11 +145,11 @@ def test_scores_do_not_change_under_exact_symmetries(active, mixing):
 @pytest.mark.parametrize("active", ["map", "union", "all"])
 @pytest.mark.parametrize("boundary", ["padded", "free"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("gradients", [False, True])
-def test_turned_maps_give_turned_responses_bit_by_bit(active, boundary, dtype, gradients):
+@pytest.mark.parametrize("gradients, diffusion", [(False, 0), (True, 0), (True, 2)])
+def test_turned_maps_give_turned_responses_bit_by_bit(active, boundary, dtype, gradients, diffusion):
     rng, shape = RNG(3), (2, 11, 11, 3)
     graph = grid_graph(shape[1:3], diagonal_weight=0.25, boundary=boundary)
-    layer = PairedConv.init(graph, 2, 5, 3, rng, dtype, active, gradients)
+    layer = PairedConv.init(graph, 2, 5, 3, rng, dtype, active, gradients, diffusion)
     layer.state["deviation"][:] = rng.uniform(0.5, 2, 5)
     sets = rng.random(shape) < 0.7
     y = rng.standard_normal(shape).astype(dtype) * sets
@@ -180,10 +182,12 @@ def test_it_learns_and_threads_do_not_matter():
     assert last.valid_accuracy > 0.6 and found[0] == found[1]
 
 
-@pytest.mark.parametrize("mixing", ["pairs", "gradients"])
-def test_gradients_of_whole_networks_are_right_where_arrays_are_used_again(mixing):
+@pytest.mark.parametrize("mixing, diffusion", [("pairs", 0), ("gradients", 0), ("pairs", 1), ("gradients", 2)])
+def test_gradients_of_whole_networks_are_right_where_arrays_are_used_again(mixing, diffusion):
     images, rng = load_dataset("mnist-012").train.images[:5], RNG(6)
-    network = build_network(NETWORK, (28, 28), 3, dtype="float64", mixing=mixing, active="all", smoothing=1.0)
+    network = build_network(
+        NETWORK, (28, 28), 3, dtype="float64", mixing=mixing, active="all", smoothing=1.0, diffusion=diffusion
+    )
     network.calibrate(images)
     signal, replica = network.signal(network.prepare(images)), network.replica(keeps_results=False, training=True)
     upstream, direction = rng.standard_normal((3, 5)), rng.standard_normal(network.n_parameters)
@@ -223,6 +227,13 @@ def test_wrong_arguments_are_refused():
         PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), gradients=True)
     with pytest.raises(UsageError, match="gradients must be True or False, got 'no'"):
         PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), gradients="no")
+    for wrong in (-1, 0.5, "2"):
+        with pytest.raises(UsageError, match="whole number of steps >= 0"):
+            PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), diffusion=wrong)
+        with pytest.raises(UsageError, match="whole number of steps >= 0"):
+            build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="pairs", diffusion=wrong)
+    with pytest.raises(UsageError, match="diffusion is for mixing pairs and gradients, got mixing='full'"):
+        build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="full", diffusion=1)
     with pytest.raises(ArchitectureError, match="SC\\[1, 0\\] at position 1 has too low a degree"):
         build_network("SC[1, 0]-S[1]", (4, 4), 2, mixing="gradients")
     with pytest.raises(UsageError, match="'map', 'union' or 'all'"):

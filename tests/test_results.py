@@ -95,3 +95,26 @@ def test_ideas_change_one_thing_of_a_recipe_that_exists():
         assert not tried[ideas.RECIPE]
         for changes in list(tried.values())[1:]:
             assert changes and all(known[name] != value for name, value in changes.items())
+
+
+HEADLINES = {  # of the README: (table, row of TIGraNet, row of ConvNet)
+    "MNIST-012": ("mnist-012", "best", "convnet-best"),
+    "MNIST-rot": ("mnist-rot-trans", "rot-best", "rot-convnet-best"),
+    "MNIST-trans": ("mnist-rot-trans", "trans-best", "trans-convnet-best"),
+    "ETH-80": ("eth-80", "best", "convnet-best"),
+}
+
+
+@pytest.mark.parametrize("name", HEADLINES)
+def test_headlines_of_the_readme_are_what_the_records_say(name):
+    table, *keys = HEADLINES[name]
+    rows = [next(row for row in TABLES[table].rows if row.key == key) for key in keys]
+    cells = [rows[0].paper]
+    for row in rows:
+        tests = [next(iter(record["accuracy"]["test"].values())) for record in records_of(table, row)]
+        values = [100 * statistics.mean(shares) for shares in tests]
+        spread = f" +- {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+        cells.append(f"{statistics.mean(values):.1f}{spread}")
+    lines = (DOCS.parent / "README.md").read_text(encoding="utf-8").splitlines()
+    (line,) = (line for line in lines if line.startswith(f"| {name}, "))
+    assert line.endswith(f" | {' | '.join(cells)} |")

@@ -65,7 +65,7 @@ class SpectralConvKind(LayerKind):
 
     def build(self, numbers, site):
         if site.mixing in PAIRED:
-            more = site.rng, site.dtype, site.active, PAIRED[site.mixing]
+            more = site.rng, site.dtype, site.active, PAIRED[site.mixing], site.diffusion
             return [PairedConv.init(site.graph, site.size, *numbers, *more)]
         return [SpectralConv.init(site.graph, site.size, *numbers, site.rng, site.dtype, site.mixing, site.active)]
 
@@ -228,6 +228,7 @@ def build_network(
     floor: float = 0.0,
     log: float = 0.0,
     ground: str = "black",
+    diffusion: int = 0,
 ) -> Network:
     """A network with start values drawn from `seed`.
 
@@ -248,6 +249,7 @@ def build_network(
         `Logarithm`
     ground : what the empty part of an image looks like: "black", or "border", like the median of its border pixels,
         which is then subtracted, so that the image does not end in an edge all around
+    diffusion : steps by which maps are smoothed behind each convolution of pairs, see `PairedConv`
     outside : what spatial transformers read outside of their planes, "zeros" or "border"
 
     >>> network = build_network("SC[2, 1]-DP[3]-S[1]-FC[4]", image_shape=(2, 2), n_classes=2)
@@ -262,7 +264,8 @@ def build_network(
     count_parameters(architecture, grid_shape, n_classes, mixing)  # complains before anything large is built
     graph = grid_graph(grid_shape, neighbours, diagonal_weight, boundary)
     rng = np.random.default_rng(seed)
-    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, outside, floor, log, dtype, graph, rng)
+    more = outside, floor, log, diffusion, dtype, graph, rng
+    site = Site(grid_shape, "image", 1, mixing, active, init, standardise, *more)
     layers = []
     for kind, item in _walk(items, site, n_classes):
         layers += kind.build(item.numbers, site)
@@ -280,6 +283,7 @@ def _check_options(options: dict) -> None:
         "n_classes": ("A classifier needs at least 2 classes", 2),
         "seed": ("seed must be a whole number >= 0", 0),
         "margin": ("margin must be a whole number of pixels >= 0", 0),
+        "diffusion": ("diffusion must be a whole number of steps >= 0", 0),
     }
     for name, (demand, smallest) in whole.items():
         value = options[name]
@@ -303,6 +307,10 @@ def _check_options(options: dict) -> None:
                 f"{name} is for statistics that are standardised, and these are left as they are (standardise=False, as"
                 f" in the recipe 'paper'): leave it out, got {options[name]!r}."
             )
+    if options["diffusion"] and options["mixing"] not in PAIRED:
+        raise UsageError(
+            f"diffusion is for mixing {' and '.join(PAIRED)}, got mixing={options['mixing']!r}; leave it out."
+        )
     if not isinstance(options["smoothing"], Real):
         raise UsageError(f"smoothing must be a number of pixels, got {options['smoothing']!r}.")
     largest = max(options["image_shape"])

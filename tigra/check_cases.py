@@ -57,11 +57,11 @@ def _spectral_conv(active, mixing, n_sets):
     return make
 
 
-def _paired_conv(active, n_sets, gradients=False):
+def _paired_conv(active, n_sets, gradients=False, diffusion=0):
     def make(rng):
         while True:  # redraw until no sum lies within MARGIN of its threshold, where the rectifier has its kink
             alpha, threshold = rng.standard_normal((3, 3, 2)), rng.uniform(-0.5, 0.5, 3)
-            layer = PairedConv(grid_graph(GRID), alpha, threshold, active, gradients)
+            layer = PairedConv(grid_graph(GRID), alpha, threshold, active, gradients, diffusion)
             layer.state["deviation"][:] = rng.uniform(0.5, 2, 3)
             signal = _signal(rng, 2, n_sets)
             sums, threshold = layer.sums(signal), np.abs(layer.params["threshold"])[:, None]
@@ -193,6 +193,7 @@ LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = 
     "PairedConv, all nodes": _paired_conv("all", 1),
     "PairedConv, gradients": _paired_conv("map", 2, gradients=True),
     "PairedConv, gradients, all nodes": _paired_conv("all", 1, gradients=True),
+    "PairedConv, gradients, diffusion": _paired_conv("map", 2, gradients=True, diffusion=2),
     "DynamicPool": _dynamic_pool,
     "Statistics": _statistics("padded"),
     "Statistics, free boundary": _statistics("free"),

@@ -48,6 +48,7 @@ class Site:
     outside: str = "zeros"
     floor: float = 0.0
     log: float = 0.0
+    diffusion: int = 0
     dtype: str = "float32"
     graph: Graph | None = None
     rng: np.random.Generator | None = None

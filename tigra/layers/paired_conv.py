@@ -30,6 +30,9 @@ class PairedConv(Layer):
 
         for which M must be at least 1. Filters of the Laplacian are the same in all directions, so that they answer to
         an edge as to a blob; how steep a map is does not depend on directions either, and tells the two apart.
+    diffusion : how often each z_i is at last replaced by (I - L/2) z_i, half of itself, half of its neighbours' mean.
+        A rectifier leaves edges that are finer than the grid; how they fall on its nodes depends on how the image lies,
+        and each layer adds to the difference. Smooth maps are what theorems 2 and 3 ask for, behind every layer.
 
     `SpectralConv` with full mixing is the case alpha_{i,m,k} = alpha_{i,m} beta_{i,k}, without the rectifier. The
     threshold only takes away: the empty background of an image is exactly 0 in every map, so that no map has
@@ -44,7 +47,9 @@ class PairedConv(Layer):
            [0. , 0.5, 0. ]])
     """
 
-    def __init__(self, graph: Graph, alpha, threshold, active: str = "map", gradients: bool = False):
+    def __init__(
+        self, graph: Graph, alpha, threshold, active: str = "map", gradients: bool = False, diffusion: int = 0
+    ):
         if active not in ("map", "union", "all"):
             raise UsageError(f"active must be 'map', 'union' or 'all', got {active!r}.")
         if np.ndim(alpha) != 3 or not np.size(alpha) or np.shape(threshold) != np.shape(alpha)[:1]:
@@ -54,20 +59,22 @@ class PairedConv(Layer):
             )
         if not isinstance(gradients, (bool, np.bool_)):
             raise UsageError(f"gradients must be True or False, got {gradients!r}.")
+        if not isinstance(diffusion, (int, np.integer)) or diffusion < 0:
+            raise UsageError(f"diffusion must be a whole number of steps >= 0, got {diffusion!r}.")
         super().__init__(alpha=alpha, threshold=threshold)
-        self.graph, self.active, self.gradients = graph, active, bool(gradients)
+        self.graph, self.active, self.gradients, self.diffusion = graph, active, bool(gradients), int(diffusion)
         self.degree = alpha.shape[1] - 1 - int(gradients)
         if gradients and self.degree < 1:
             raise UsageError(f"Gradients are made of L y: filters need a degree of at least 1, got {self.degree}.")
         self.state = {"deviation": np.ones(len(alpha), alpha.dtype)}
 
     @classmethod
-    def init(cls, graph, n_in, n_filters, degree, rng, dtype, active="map", gradients=False) -> PairedConv:
+    def init(cls, graph, n_in, n_filters, degree, rng, dtype, active="map", gradients=False, diffusion=0) -> PairedConv:
         """Random alpha, whose size `calibrate` settles; thresholds from 0 to 0.4 of the responses' deviation."""
         n_terms = degree + 1 + int(gradients)
         alpha = rng.standard_normal((n_filters, n_terms, n_in)) / np.sqrt(n_terms * n_in)
         threshold = np.linspace(0, LARGEST_THRESHOLD, n_filters)
-        return cls(graph, alpha.astype(dtype), threshold.astype(dtype), active, gradients)
+        return cls(graph, alpha.astype(dtype), threshold.astype(dtype), active, gradients, diffusion)
 
     @property
     def is_calibrated(self) -> bool:
@@ -94,11 +101,12 @@ class PairedConv(Layer):
         z -= np.abs(self.params["threshold"])[:, None]
         z = np.maximum(z, 0, out=z).reshape(len(z), *terms.shape[2:])
         self._cache = y, terms, sets, z
-        return GraphSignal(z, omega)
+        return GraphSignal(self._diffused(z, "diffused"), omega)
 
     def backward(self, grad_z: np.ndarray) -> np.ndarray:
         """dE/dz (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, threshold."""
         y, terms, sets, z = self._take_cache()
+        grad_z = self._diffused(np.ascontiguousarray(grad_z), "grad_z")  # L is symmetric
         space, weights = self._space, self._weights()
         positive = np.greater(z, 0, out=space.array("positive", z.shape, bool))
         grad_sums = np.multiply(grad_z, positive, out=space.array("grad_sums", z.shape, z.dtype)).reshape(len(z), -1)
@@ -144,6 +152,13 @@ class PairedConv(Layer):
         sums = room((len(weights), flat.shape[1]), terms.dtype)
         combine(weights, flat, sums)
         return sums
+
+    def _diffused(self, z, name):
+        """(I - L/2)^diffusion z."""
+        for step in range(self.diffusion):
+            room = self._space.result(f"{name} {step % 2}", z.shape, z.dtype)
+            z = laplacian_step(self.graph, z, z, -0.5, 1, 0, out=room)
+        return z
 
     def _squared_gradients(self, y, filtered, out):
         """Fill out with g = 2 y (L y) - L (y y); filtered is L y."""
