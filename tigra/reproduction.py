@@ -233,8 +233,8 @@ class Experiment:
             header += ["runs", "parameters", "epochs", "seconds"]
             lines += ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
             lines += ["| " + " | ".join(self._cells(row, names)) + " |" for row in rows]
-            lines += ["", *self._protocols(rows)]
-        return "\n".join(lines)
+            lines += ["", *self._protocols(rows), ""]
+        return "\n".join(lines[:-1])
 
     def _cells(self, row: Row, tests: list[str]) -> list[str]:
         records = [record for n in range(self.n_runs(row)) if (record := self.record(row, n))]
