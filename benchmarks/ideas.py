@@ -73,6 +73,8 @@ IDEAS = {
         "S[6]": {"architecture": DEEP.replace("S[12]", "S[6]")},
         "edges of weight 1, all eight": {"diagonal_weight": 1.0},
         "floor 0.15": {"floor": 0.15},
+        "maps smoothed once behind each convolution": {"diffusion": 1},
+        "maps smoothed twice": {"diffusion": 2},
         "digits moved by up to half a pixel (`jitter`)": {"jitter": 0.5},
     },
 }  # fmt: skip

@@ -91,7 +91,7 @@ def test_what_was_tried_is_what_the_records_say(path):
 def test_ideas_change_one_thing_of_a_recipe_that_exists():
     for dataset, tried in ideas.IDEAS.items():
         recipe = find_recipe(dataset)
-        known = recipe["network"] | recipe["fit"] | {"jitter": 0.0, "log": 0.0}
+        known = recipe["network"] | recipe["fit"] | {"jitter": 0.0, "log": 0.0, "diffusion": 0}
         assert not tried[ideas.RECIPE]
         for changes in list(tried.values())[1:]:
             assert changes and all(known[name] != value for name, value in changes.items())
