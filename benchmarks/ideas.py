@@ -5,7 +5,7 @@
 For each idea networks are trained as `tigra train` does. They are tested on digits of MNIST's *training* file that
 they did not learn from: upright, which is what one may choose by, and rotated, with either interpolation, as a
 diagnosis. Each seed's numbers are written to docs/ideas/DATASET.json at once, and are not computed again; tables go to
-standard output. One thread; the tables of docs/results.md took about half an hour each.
+standard output. One thread; the table of MNIST-012 in docs/results.md took half an hour.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ IDEAS = {
         "S[10]": {"architecture": SMALL.replace("S[20]", "S[10]")},
         "S[30]": {"architecture": SMALL.replace("S[20]", "S[30]")},
         "one spectral layer": {"architecture": "SC[6, 3]-DP[300]-S[20]-FC[50]-FC[30]-FC[10]"},
-        "three spectral layers": {"architecture": SMALL.replace("-S", "-SC[6, 3]-DP[100]-S")},
+        "three spectral layers": {"architecture": SMALL.replace("-S[", "-SC[6, 3]-DP[100]-S[")},
+        "four spectral layers": {"architecture": SMALL.replace("-S[", 2 * "-SC[6, 3]-DP[100]" + "-S[")},
         "raw statistics": {"standardise": False, "floor": 0.0},
         "no floor under deviations": {"floor": 0.0},
         "logarithms of statistics": {"log": 0.03},
@@ -116,8 +117,10 @@ def table(results: dict[str, list[list[float]]]) -> list[str]:
     """
     lines = [f"| idea | {' | '.join(COLUMNS)} | seeds |", "| --- |" + " ---: |" * (len(COLUMNS) + 1)]
     for idea, runs in results.items():
-        spread = np.std(runs, axis=0, ddof=1) if len(runs) > 1 else np.zeros(len(COLUMNS))
-        cells = [f"{mean:.1f} +- {of:.1f}" for mean, of in zip(np.mean(runs, axis=0), spread, strict=True)]
+        cells = [f"{mean:.1f}" for mean in np.mean(runs, axis=0)]
+        if len(runs) > 1:
+            spread = np.std(runs, axis=0, ddof=1)
+            cells = [f"{cell} +- {deviation:.1f}" for cell, deviation in zip(cells, spread, strict=True)]
         lines.append(f"| {idea} | {' | '.join(cells)} | {len(runs)} |")
     return lines
 
@@ -150,6 +153,7 @@ def main() -> None:
                 except TigraError as error:
                     sys.exit(f"Error: {error}")
                 results.setdefault(idea, []).append(accuracies)
+                results = {known: results[known] for known in IDEAS[dataset] if known in results}  # in their order
                 write_atomically(path, (json.dumps(results, indent=1) + "\n").encode())
         _tell("")
         print("\n".join([f"**{dataset}**", "", *table(results), ""]), flush=True)

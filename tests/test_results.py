@@ -93,6 +93,9 @@ def test_ideas_change_one_thing_of_a_recipe_that_exists():
         recipe = find_recipe(dataset)
         known = recipe["network"] | recipe["fit"] | {"jitter": 0.0, "log": 0.0, "diffusion": 0}
         assert not tried[ideas.RECIPE]
+        for words, number in (("one spectral", 1), ("two layers", 2), ("three spectral", 3), ("four spectral", 4)):
+            for idea in (idea for idea in tried if idea.startswith(words)):
+                assert tried[idea]["architecture"].count("SC[") == number
         for changes in list(tried.values())[1:]:
             assert changes and all(known[name] != value for name, value in changes.items())
 

@@ -55,7 +55,9 @@ ALL_012 = {"all_test": True}
 TURNED_012 = ALL_012 | {"train_rotations": "random"}
 BY_OBJECT = {"split": "object"}
 FEW_DIGITS = {"n_train": 500, "n_valid": 200}
-FIFTH = {"n_train": 10_000}  # of MNIST-rot's training digits: many networks are trained for the curve
+FIFTH = {
+    "n_train": 10_000
+}  # of MNIST's training digits: the curve takes many networks, and DeepScat's features take long
 
 ON_ROTATED = "trained on rotated digits"
 AS_PRINTED, BEST = "TIGraNet, as printed", "TIGraNet, best"
