@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tigra.architecture import GROUNDS, MIXINGS
+from tigra.architecture import GROUNDS, MIXINGS, MOST_STEPS
 from tigra.layers.dense import START_VALUES
 from tigra.layers.spatial_transformer import OUTSIDE
 from tigra.optim import SCHEDULES
@@ -30,7 +30,7 @@ _GRAPH = (  # of TIGraNet's layers alone
     ("--boundary", click.Choice(["padded", "free"]), "Pixels at the border."),
     ("--active", click.Choice(["map", "union", "all"]), "Active nodes: per map, one set for all, or all nodes."),
     ("--mixing", click.Choice(MIXINGS), "Input maps: weights shared or per filter; filters per pair, with gradients."),
-    ("--diffusion", click.IntRange(min=0, max=100), "Steps of smoothing behind each convolution of pairs."),
+    ("--diffusion", click.IntRange(min=0, max=MOST_STEPS), "Steps of smoothing behind each convolution of pairs."),
     ("--floor", click.FloatRange(min=0, max=1), "Least deviation of statistics, as a share of the largest."),
     ("--log", click.FloatRange(min=0, max=1), "Logarithm of statistics plus this share of their deviation; 0: none."),
 )

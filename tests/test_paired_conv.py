@@ -232,6 +232,8 @@ def test_wrong_arguments_are_refused():
             PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), diffusion=wrong)
         with pytest.raises(UsageError, match="whole number of steps >= 0"):
             build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="pairs", diffusion=wrong)
+    with pytest.raises(UsageError, match="at most 100 steps, got 101"):
+        build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="pairs", diffusion=101)
     with pytest.raises(UsageError, match="diffusion is for mixing pairs and gradients, got mixing='full'"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="full", diffusion=1)
     with pytest.raises(ArchitectureError, match="SC\\[1, 0\\] at position 1 has too low a degree"):

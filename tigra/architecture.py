@@ -31,6 +31,7 @@ from tigra.plane_kinds import BRIDGES, HarmonicHeadKind, with_harmonic_blocks
 LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
 LAST_GAIN = 0.1  # of the start values of the last layer
 MIXINGS = "vector", "full", "pairs", "gradients"
+MOST_STEPS = 100  # of diffusion
 PAIRED = {"pairs": False, "gradients": True}  # mixings by `PairedConv`, and whether maps' gradients are mixed, too
 GROUNDS = "black", "border"
 LARGEST_NETWORK = 10**8  # parameters; a slip of the finger should not fill the memory
@@ -307,6 +308,8 @@ def _check_options(options: dict) -> None:
                 f"{name} is for statistics that are standardised, and these are left as they are (standardise=False, as"
                 f" in the recipe 'paper'): leave it out, got {options[name]!r}."
             )
+    if options["diffusion"] > MOST_STEPS:  # a model file from outside may say anything
+        raise UsageError(f"diffusion must be at most {MOST_STEPS} steps, got {options['diffusion']}.")
     if options["diffusion"] and options["mixing"] not in PAIRED:
         raise UsageError(
             f"diffusion is for mixing {' and '.join(PAIRED)}, got mixing={options['mixing']!r}; leave it out."
