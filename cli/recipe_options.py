@@ -29,7 +29,11 @@ _GRAPH = (  # of TIGraNet's layers alone
     ("--diagonal-weight", click.FloatRange(min=0, min_open=True), "Weight of diagonal edges."),
     ("--boundary", click.Choice(["padded", "free"]), "Pixels at the border."),
     ("--active", click.Choice(["map", "union", "all"]), "Active nodes: per map, one set for all, or all nodes."),
-    ("--mixing", click.Choice(MIXINGS), "Input maps: weights shared or per filter; filters per pair, with gradients."),
+    (
+        "--mixing",
+        click.Choice(MIXINGS),
+        "Input maps: weights shared or per filter; a filter per pair, with their gradients, with products of those.",
+    ),
     ("--diffusion", click.IntRange(min=0, max=MOST_STEPS), "Steps of smoothing behind each convolution of pairs."),
     ("--floor", click.FloatRange(min=0, max=1), "Least deviation of statistics, as a share of the largest."),
     ("--log", click.FloatRange(min=0, max=1), "Logarithm of statistics plus this share of their deviation; 0: none."),

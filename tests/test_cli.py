@@ -100,7 +100,7 @@ def test_the_same_seed_gives_the_same_file_for_any_threads(here):
 def test_settings_reach_the_network(here):
     settings = {
         "--smoothing": "0.5", "--margin": "1", "--neighbours": "4", "--diagonal-weight": "0.5", "--boundary": "free",
-        "--active": "union", "--mixing": "gradients", "--init": "paper", "--floor": "0.02", "--log": "0.04",
+        "--active": "union", "--mixing": "products", "--init": "paper", "--floor": "0.02", "--log": "0.04",
         "--ground": "border", "--diffusion": "2",
     }  # fmt: skip
     run("train", "mnist-012", *QUICK, "--out", "other.npz", *(word for pair in settings.items() for word in pair))
@@ -136,7 +136,7 @@ def test_settings_reach_the_training(here):
         ("--mixing none", "'none' is not one of"),
         ("--mixing gradients --architecture SC[2,0]-S[1]", "needs at least 1"),
         ("--active all", "goes with mixing"),
-        ("--diffusion 1", "diffusion is for mixing pairs and gradients"),
+        ("--diffusion 1", "diffusion is for mixing pairs, gradients, products"),
         ("--mixing pairs --diffusion -1", "-1 is not in the range"),
         ("--method stn --log 0.1", "has no use for --log"),
         ("--method deepscat --jitter 0.5", "leave out --jitter"),

@@ -15,15 +15,15 @@ RNG = np.random.default_rng
 NETWORK = "SC[3, 2]-DP[90]-SC[4, 2]-DP[60]-S[3]-FC[6]"
 
 
-def squared_gradient(laplacian, y):
-    """sum_j w_nj (y_n - y_j)^2 + (1 - sum_j w_nj) y_n^2, w = I - L: what lies outside of a padded grid counts as 0.
+def gradient_product(laplacian, a, b):
+    """sum_m w_nm (a_n - a_m) (b_n - b_m) + (1 - sum_m w_nm) a_n b_n, w = I - L: outside of a padded grid lies 0.
 
-    Where degrees differ sum_j w_nj may lie above 1; the equation holds all the same.
+    Where degrees differ sum_m w_nm may lie above 1; the equation holds all the same.
     """
     w = np.eye(len(laplacian)) - laplacian
-    g = (1 - w.sum(axis=1))[:, None] * y**2
-    for n, j in np.argwhere(w != 0):
-        g[n] += w[n, j] * (y[n] - y[j]) ** 2
+    g = (1 - w.sum(axis=1))[:, None] * a * b
+    for n, m in np.argwhere(w != 0):
+        g[n] += w[n, m] * (a[n] - a[m]) * (b[n] - b[m])
     return g
 
 
@@ -43,8 +43,9 @@ def by_loops(layer, signal):
             for m in range(n_powers):
                 z[i] += mask * alpha[i, m, k] * power / s[i]
                 power = laplacian @ power
-            if layer.gradients:
-                z[i] += mask * alpha[i, -1, k] * squared_gradient(laplacian, y[k]) / s[i]
+            for j in range(layer.gradients):
+                product = gradient_product(laplacian, y[k], y[(k + j) % n_in])
+                z[i] += mask * alpha[i, n_powers + j, k] * product / s[i]
         z[i] = np.maximum(0, z[i] - abs(theta[i]))
         for _ in range(layer.diffusion):
             z[i] -= laplacian @ z[i] / 2
@@ -52,15 +53,16 @@ def by_loops(layer, signal):
 
 
 @pytest.mark.parametrize("active", ["map", "union", "all"])
-@pytest.mark.parametrize("n_sets", [1, 2])
-@pytest.mark.parametrize("gradients, diffusion", [(False, 0), (True, 0), (False, 1), (True, 3)])
+@pytest.mark.parametrize("n_sets", [1, 3])
+@pytest.mark.parametrize("gradients, diffusion", [(0, 0), (1, 0), (0, 1), (2, 0), (3, 3)])
 @pytest.mark.parametrize("graph", [grid_graph((4, 5)), grid_graph((3, 4), boundary="free"), grid_graph((1, 6), 4)])
 def test_forward_equals_the_loops(active, n_sets, gradients, diffusion, graph):
     rng = RNG(0)
-    layer = PairedConv(graph, rng.standard_normal((3, 4, 2)), rng.standard_normal(3), active, gradients, diffusion)
+    alpha = rng.standard_normal((3, 3 + gradients, 3))
+    layer = PairedConv(graph, alpha, rng.standard_normal(3), active, gradients, diffusion)
     layer.state["deviation"][:] = [0.5, 1.0, 2.0]
     sets = rng.random((n_sets, graph.n_nodes, 3)) < 0.6
-    signal = GraphSignal(rng.standard_normal((2, graph.n_nodes, 3)), sets)
+    signal = GraphSignal(rng.standard_normal((3, graph.n_nodes, 3)), sets)
     z, omega = layer.forward(signal)
     assert np.abs(z - by_loops(layer, signal)).max() < 1e-12
     expected = np.ones_like(omega) if active == "all" else sets.any(axis=0, keepdims=True)
@@ -124,7 +126,7 @@ def test_the_background_stays_exactly_zero():
     assert (maps[:, ~near] == 0).all() and (~near).any() and (maps > 0).any()
 
 
-@pytest.mark.parametrize("mixing", ["pairs", "gradients"])
+@pytest.mark.parametrize("mixing", ["pairs", "gradients", "products"])
 @pytest.mark.parametrize("active", ["map", "union", "all"])
 def test_scores_do_not_change_under_exact_symmetries(active, mixing):
     images = load_dataset("mnist-012").test_upright.images[:12]
@@ -145,7 +147,7 @@ def test_scores_do_not_change_under_exact_symmetries(active, mixing):
 @pytest.mark.parametrize("active", ["map", "union", "all"])
 @pytest.mark.parametrize("boundary", ["padded", "free"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("gradients, diffusion", [(False, 0), (True, 0), (True, 2)])
+@pytest.mark.parametrize("gradients, diffusion", [(0, 0), (1, 0), (2, 2)])
 def test_turned_maps_give_turned_responses_bit_by_bit(active, boundary, dtype, gradients, diffusion):
     rng, shape = RNG(3), (2, 11, 11, 3)
     graph = grid_graph(shape[1:3], diagonal_weight=0.25, boundary=boundary)
@@ -182,7 +184,7 @@ def test_it_learns_and_threads_do_not_matter():
     assert last.valid_accuracy > 0.6 and found[0] == found[1]
 
 
-@pytest.mark.parametrize("mixing, diffusion", [("pairs", 0), ("gradients", 0), ("pairs", 1), ("gradients", 2)])
+@pytest.mark.parametrize("mixing, diffusion", [("pairs", 0), ("gradients", 0), ("pairs", 1), ("products", 2)])
 def test_gradients_of_whole_networks_are_right_where_arrays_are_used_again(mixing, diffusion):
     images, rng = load_dataset("mnist-012").train.images[:5], RNG(6)
     network = build_network(
@@ -213,7 +215,7 @@ def test_gradients_have_weights_of_their_own_and_tell_an_edge_from_a_blob():
     expected = 3 * (4 * 1 + 1) + 4 * (4 * 3 + 1) + (4 * 8 + 1) * 6 + (6 + 1) * 3
     assert count_parameters(NETWORK, (28, 28), 3, mixing="gradients") == expected
     network = build_network(NETWORK, (28, 28), 3, mixing="gradients", active="all")
-    assert network.n_parameters == expected and network.layers[0].gradients and network.layers[0].degree == 2
+    assert network.n_parameters == expected and network.layers[0].gradients == 1 and network.layers[0].degree == 2
     ramp = np.tile(np.arange(5.0), (5, 1)).reshape(1, 25, 1)  # L is 0 inside, the gradient is not
     alpha = np.array([[[0.0], [1.0], [0.0]], [[0.0], [0.0], [1.0]]])
     layer = PairedConv(grid_graph((5, 5), neighbours=4), alpha, np.zeros(2), gradients=True)
@@ -221,12 +223,28 @@ def test_gradients_have_weights_of_their_own_and_tell_an_edge_from_a_blob():
     assert np.allclose(response[0], 0) and np.allclose(response[1], 0.5)  # two of four neighbours differ by 1
 
 
+def test_products_tell_whether_two_maps_rise_in_the_same_direction():
+    expected = 3 * (4 * 1 + 1) + 4 * (5 * 3 + 1) + (4 * 8 + 1) * 6 + (6 + 1) * 3  # one map has no other
+    assert count_parameters(NETWORK, (28, 28), 3, mixing="products") == expected
+    network = build_network(NETWORK, (28, 28), 3, mixing="products", active="all")
+    assert network.n_parameters == expected
+    assert [(network.layers[place].gradients, network.layers[place].degree) for place in (0, 2)] == [(1, 2), (2, 2)]
+    right = np.tile(np.arange(5.0), (5, 1))
+    alpha = np.zeros((1, 4, 2))
+    alpha[0, 3, 0] = 1  # the product of both maps, counted once
+    layer = PairedConv(grid_graph((5, 5), neighbours=4), alpha, np.zeros(1), gradients=2)
+    for second, expected in ((right, 0.5), (2 * right, 1.0), (right.T, 0.0), (-right, 0.0)):  # the rectifier cuts -0.5
+        signal = GraphSignal(np.stack([right, second]).reshape(2, 25, 1), np.ones((1, 25, 1), bool))
+        assert np.allclose(layer.forward(signal).values.reshape(5, 5)[1:-1, 1:-1], expected)
+
+
 def test_wrong_arguments_are_refused():
     graph = grid_graph((2, 2))
     with pytest.raises(UsageError, match="degree of at least 1, got 0"):
         PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), gradients=True)
-    with pytest.raises(UsageError, match="gradients must be True or False, got 'no'"):
-        PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), gradients="no")
+    for wrong in ("no", -1, 2, 1.0):
+        with pytest.raises(UsageError, match=f"number of products from 0 to K_in = 1, got {wrong!r}"):
+            PairedConv(graph, np.ones((1, 4, 1)), np.zeros(1), gradients=wrong)
     for wrong in (-1, 0.5, "2"):
         with pytest.raises(UsageError, match="whole number of steps >= 0"):
             PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), diffusion=wrong)
@@ -234,7 +252,7 @@ def test_wrong_arguments_are_refused():
             build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="pairs", diffusion=wrong)
     with pytest.raises(UsageError, match="at most 100 steps, got 101"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="pairs", diffusion=101)
-    with pytest.raises(UsageError, match="diffusion is for mixing pairs and gradients, got mixing='full'"):
+    with pytest.raises(UsageError, match="diffusion is for mixing pairs, gradients, products, got mixing='full'"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="full", diffusion=1)
     with pytest.raises(ArchitectureError, match="SC\\[1, 0\\] at position 1 has too low a degree"):
         build_network("SC[1, 0]-S[1]", (4, 4), 2, mixing="gradients")
@@ -248,7 +266,7 @@ def test_wrong_arguments_are_refused():
         Standardise.init(3, np.float64, floor=0.1)
     with pytest.raises(ShapeError, match=r"threshold of shape \(K_out,\)"):
         PairedConv(graph, np.ones((2, 1, 1)), np.zeros(1))
-    with pytest.raises(UsageError, match="vector, full, pairs, gradients, got 'none'"):
+    with pytest.raises(UsageError, match="vector, full, pairs, gradients, products, got 'none'"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="none")
     with pytest.raises(UsageError, match="'all' goes with mixing 'pairs'"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, active="all")

@@ -30,9 +30,9 @@ from tigra.plane_kinds import BRIDGES, HarmonicHeadKind, with_harmonic_blocks
 
 LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
 LAST_GAIN = 0.1  # of the start values of the last layer
-MIXINGS = "vector", "full", "pairs", "gradients"
+MIXINGS = "vector", "full", "pairs", "gradients", "products"
 MOST_STEPS = 100  # of diffusion
-PAIRED = {"pairs": False, "gradients": True}  # mixings by `PairedConv`, and whether maps' gradients are mixed, too
+PAIRED = {"pairs": 0, "gradients": 1, "products": 2}  # mixings by `PairedConv`: products of gradients for each map
 GROUNDS = "black", "border"
 LARGEST_NETWORK = 10**8  # parameters; a slip of the finger should not fill the memory
 
@@ -50,9 +50,9 @@ class SpectralConvKind(LayerKind):
                 f"{item} at position {item.position} has too high a degree: use at most {LARGEST_DEGREE},"
                 " beyond that powers of the Laplacian cancel to nothing but rounding errors."
             )
-        if site.mixing == "gradients" and item.numbers[1] < 1:
+        if PAIRED.get(site.mixing) and item.numbers[1] < 1:
             raise ArchitectureError(
-                f"{item} at position {item.position} has too low a degree: mixing='gradients' needs at least 1."
+                f"{item} at position {item.position} has too low a degree: mixing={site.mixing!r} needs at least 1."
             )
 
     def size(self, numbers, site):
@@ -61,7 +61,7 @@ class SpectralConvKind(LayerKind):
     def n_parameters(self, numbers, site):
         n_filters, degree = numbers
         if site.mixing in PAIRED:
-            return n_filters * ((degree + 1 + PAIRED[site.mixing]) * site.size + 1)
+            return n_filters * ((degree + 1 + min(PAIRED[site.mixing], site.size)) * site.size + 1)
         return n_filters * (degree + 1) + site.size * (n_filters if site.mixing == "full" else 1)
 
     def build(self, numbers, site):
@@ -238,7 +238,7 @@ def build_network(
     dtype : "float32", or "float64" for checks
     neighbours, diagonal_weight, boundary : the grid, see `grid_graph`
     active, mixing : which sets limit a filter, and how maps are mixed: "vector" or "full", see `SpectralConv`, or
-        "pairs" and "gradients", see `PairedConv`
+        "pairs", "gradients" and "products", see `PairedConv`
     init : start values of the FC layers, "default", "paper" or "he", see `Dense.init`
     smoothing : standard deviation in pixels of a Gaussian blur of the input
     margin : width in pixels of a frame of zeros around the image, so that what lies near its border is
@@ -312,7 +312,7 @@ def _check_options(options: dict) -> None:
         raise UsageError(f"diffusion must be at most {MOST_STEPS} steps, got {options['diffusion']}.")
     if options["diffusion"] and options["mixing"] not in PAIRED:
         raise UsageError(
-            f"diffusion is for mixing {' and '.join(PAIRED)}, got mixing={options['mixing']!r}; leave it out."
+            f"diffusion is for mixing {', '.join(PAIRED)}, got mixing={options['mixing']!r}; leave it out."
         )
     if not isinstance(options["smoothing"], Real):
         raise UsageError(f"smoothing must be a number of pixels, got {options['smoothing']!r}.")

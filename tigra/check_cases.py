@@ -57,10 +57,10 @@ def _spectral_conv(active, mixing, n_sets):
     return make
 
 
-def _paired_conv(active, n_sets, gradients=False, diffusion=0):
+def _paired_conv(active, n_sets, gradients=0, diffusion=0):
     def make(rng):
         while True:  # redraw until no sum lies within MARGIN of its threshold, where the rectifier has its kink
-            alpha, threshold = rng.standard_normal((3, 3, 2)), rng.uniform(-0.5, 0.5, 3)
+            alpha, threshold = rng.standard_normal((3, 2 + max(1, gradients), 2)), rng.uniform(-0.5, 0.5, 3)
             layer = PairedConv(grid_graph(GRID), alpha, threshold, active, gradients, diffusion)
             layer.state["deviation"][:] = rng.uniform(0.5, 2, 3)
             signal = _signal(rng, 2, n_sets)
@@ -191,9 +191,11 @@ LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = 
     "PairedConv": _paired_conv("map", 2),
     "PairedConv, union": _paired_conv("union", 2),
     "PairedConv, all nodes": _paired_conv("all", 1),
-    "PairedConv, gradients": _paired_conv("map", 2, gradients=True),
-    "PairedConv, gradients, all nodes": _paired_conv("all", 1, gradients=True),
-    "PairedConv, gradients, diffusion": _paired_conv("map", 2, gradients=True, diffusion=2),
+    "PairedConv, gradients": _paired_conv("map", 2, gradients=1),
+    "PairedConv, gradients, all nodes": _paired_conv("all", 1, gradients=1),
+    "PairedConv, products of gradients": _paired_conv("map", 2, gradients=2),
+    "PairedConv, products, all nodes": _paired_conv("all", 1, gradients=2),
+    "PairedConv, products, diffusion": _paired_conv("union", 2, gradients=2, diffusion=2),
     "DynamicPool": _dynamic_pool,
     "Statistics": _statistics("padded"),
     "Statistics, free boundary": _statistics("free"),

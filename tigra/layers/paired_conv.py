@@ -19,17 +19,20 @@ class PairedConv(Layer):
         F_{i,k} = sum_{m=0..M} alpha_{i,m,k} L^m                              cf. Eq. (10) [eq:pol_filt_1]
         z_i     = max(0, 1/s_i sum_k 1[N_k] (F_{i,k} y_k) - abs(theta_i))     cf. Eqs. (11), (12) [eq:lincomb]
 
-    alpha : array (K_out, M+1, K_in), or (K_out, M+2, K_in) with gradients
+    alpha : array (K_out, M+1, K_in), or (K_out, M+1+J, K_in) with J gradients
     threshold : array (K_out,), theta: responses below it are cut off
     s : `state["deviation"]` (K_out,), the deviation of the sums over training images at the start values; constants
         that `calibrate` sets once, so that every layer starts with responses of order 1
     active : "map" or "union", as for `SpectralConv`, or "all": what pooling left at 0 is filtered like the rest
-    gradients : whether each map's squared gradient is one more term, weighted by alpha_{i,M+1,k},
+    gradients : J, how many products of gradients are terms of each map, too; the j-th is that of its own gradient and
+        of the gradient of the map p = k + j (counted around: K_in is 0 again), weighted by alpha_{i,M+1+j,k},
 
-        g_k = 2 y_k (L y_k) - L (y_k y_k),   node by node   (on a padded grid, at node n: sum_j W_nj / d (y_n - y_j)^2)
+        g_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p),   node by node
+                  (on a padded grid, at node n: sum_m W_nm / d (y_k,n - y_k,m) (y_p,n - y_p,m))
 
         for which M must be at least 1. Filters of the Laplacian are the same in all directions, so that they answer to
-        an edge as to a blob; how steep a map is does not depend on directions either, and tells the two apart.
+        an edge as to a blob; how steep a map is (j = 0), and whether two maps rise in the same direction (j > 0), does
+        not depend on how the image lies either, and tells the two apart.
     diffusion : how often each z_i is at last replaced by (I - L/2) z_i, half of itself, half of its neighbours' mean.
         A rectifier leaves edges that are finer than the grid; how they fall on its nodes depends on how the image lies,
         and each layer adds to the difference. Smooth maps are what theorems 2 and 3 ask for, behind every layer.
@@ -47,9 +50,7 @@ class PairedConv(Layer):
            [0. , 0.5, 0. ]])
     """
 
-    def __init__(
-        self, graph: Graph, alpha, threshold, active: str = "map", gradients: bool = False, diffusion: int = 0
-    ):
+    def __init__(self, graph: Graph, alpha, threshold, active: str = "map", gradients: int = 0, diffusion: int = 0):
         if active not in ("map", "union", "all"):
             raise UsageError(f"active must be 'map', 'union' or 'all', got {active!r}.")
         if np.ndim(alpha) != 3 or not np.size(alpha) or np.shape(threshold) != np.shape(alpha)[:1]:
@@ -57,21 +58,27 @@ class PairedConv(Layer):
                 "PairedConv expects alpha of shape (K_out, M+1, K_in), none of them 0, and threshold of shape (K_out,),"
                 f" got {np.shape(alpha)} and {np.shape(threshold)}."
             )
-        if not isinstance(gradients, (bool, np.bool_)):
-            raise UsageError(f"gradients must be True or False, got {gradients!r}.")
+        if not isinstance(gradients, (int, np.integer)) or not 0 <= gradients <= np.shape(alpha)[2]:
+            raise UsageError(
+                f"gradients must be a number of products from 0 to K_in = {np.shape(alpha)[2]}, got {gradients!r}."
+            )
         if not isinstance(diffusion, (int, np.integer)) or diffusion < 0:
             raise UsageError(f"diffusion must be a whole number of steps >= 0, got {diffusion!r}.")
         super().__init__(alpha=alpha, threshold=threshold)
-        self.graph, self.active, self.gradients, self.diffusion = graph, active, bool(gradients), int(diffusion)
-        self.degree = alpha.shape[1] - 1 - int(gradients)
+        self.graph, self.active, self.gradients, self.diffusion = graph, active, int(gradients), int(diffusion)
+        self.degree = alpha.shape[1] - 1 - self.gradients
         if gradients and self.degree < 1:
             raise UsageError(f"Gradients are made of L y: filters need a degree of at least 1, got {self.degree}.")
         self.state = {"deviation": np.ones(len(alpha), alpha.dtype)}
 
     @classmethod
-    def init(cls, graph, n_in, n_filters, degree, rng, dtype, active="map", gradients=False, diffusion=0) -> PairedConv:
-        """Random alpha, whose size `calibrate` settles; thresholds from 0 to 0.4 of the responses' deviation."""
-        n_terms = degree + 1 + int(gradients)
+    def init(cls, graph, n_in, n_filters, degree, rng, dtype, active="map", gradients=0, diffusion=0) -> PairedConv:
+        """Random alpha, whose size `calibrate` settles; thresholds from 0 to 0.4 of the responses' deviation.
+
+        A layer of fewer maps than gradients has as many products as maps.
+        """
+        gradients = min(gradients, n_in)
+        n_terms = degree + 1 + gradients
         alpha = rng.standard_normal((n_filters, n_terms, n_in)) / np.sqrt(n_terms * n_in)
         threshold = np.linspace(0, LARGEST_THRESHOLD, n_filters)
         return cls(graph, alpha.astype(dtype), threshold.astype(dtype), active, gradients, diffusion)
@@ -95,17 +102,16 @@ class PairedConv(Layer):
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K_in, N, B), active (K_in or 1, N, B)  ->  z (K_out, N, B), active (1, N, B) = Omega."""
-        terms, sets, omega = self._terms(signal)
-        y = signal.values
+        terms, maps, sets, omega = self._terms(signal)
         z = self._sums(terms, lambda shape, dtype: self._space.result("z", shape, dtype))
         z -= np.abs(self.params["threshold"])[:, None]
         z = np.maximum(z, 0, out=z).reshape(len(z), *terms.shape[2:])
-        self._cache = y, terms, sets, z
+        self._cache = terms, maps, sets, z
         return GraphSignal(self._diffused(z, "diffused"), omega)
 
     def backward(self, grad_z: np.ndarray) -> np.ndarray:
         """dE/dz (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, threshold."""
-        y, terms, sets, z = self._take_cache()
+        terms, maps, sets, z = self._take_cache()
         grad_z = self._diffused(np.ascontiguousarray(grad_z), "grad_z")  # L is symmetric
         space, weights = self._space, self._weights()
         positive = np.greater(z, 0, out=space.array("positive", z.shape, bool))
@@ -119,7 +125,7 @@ class PairedConv(Layer):
         if sets is not None:
             grad_terms *= sets
         if self.gradients:
-            self._add_gradients_adjoint(y, terms[1], grad_terms)
+            self._add_gradients_adjoint(maps, grad_terms)
         room = space.result("room", (2, *terms.shape[1:]), terms.dtype)
         return laplacian_powers_adjoint(self.graph, grad_terms[: self.degree + 1], room)
 
@@ -129,21 +135,25 @@ class PairedConv(Layer):
         return alpha.reshape(len(alpha), -1) / self.state["deviation"][:, None]
 
     def _terms(self, signal):
-        """(1[N_k] L^m y_k as (M+1, K_in, N, B), the sets or None if they are not needed, Omega)."""
+        """(1[N_k] L^m y_k as (M+1, K_in, N, B), y and L y for gradients, the sets or None if not needed, Omega)."""
         alpha = self.params["alpha"]
         y, sets = self._check_signal(signal, alpha.shape[2], self.graph.n_nodes)
         omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
         terms = self._space.array("terms", (alpha.shape[1], *y.shape), y.dtype)
         laplacian_powers(self.graph, np.ascontiguousarray(y), self.degree, out=terms[: self.degree + 1])
+        maps = terms[:2]
         if self.gradients:
-            self._squared_gradients(terms[0], terms[1], out=terms[-1])
+            self._fill_gradients(maps, terms[self.degree + 1 :])
         if self.active == "all":
-            return terms, None, np.ones_like(omega)
+            return terms, maps, None, np.ones_like(omega)
         sets = omega if self.active == "union" else sets
         if sets.all():
-            return terms, None, omega
+            return terms, maps, None, omega
+        if self.gradients:  # of maps as they are, before terms are masked
+            maps = self._space.array("maps", maps.shape, maps.dtype)
+            np.copyto(maps, terms[:2])
         terms *= sets
-        return terms, sets, omega
+        return terms, maps, sets, omega
 
     def _sums(self, terms, room):
         """The sums before the rectifier, (K_out, N B), in an array that room(shape, dtype) gives."""
@@ -160,18 +170,30 @@ class PairedConv(Layer):
             z = laplacian_step(self.graph, z, z, -0.5, 1, 0, out=room)
         return z
 
-    def _squared_gradients(self, y, filtered, out):
-        """Fill out with g = 2 y (L y) - L (y y); filtered is L y."""
-        product, square = (self._space.array(name, y.shape, y.dtype) for name in ("product", "square"))
-        np.multiply(y, filtered, out=product)
-        np.multiply(y, y, out=square)
-        laplacian_step(self.graph, square, product, -1, 0, 2, out=out)
+    def _fill_gradients(self, maps, out):
+        """out[j, k] = g_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p); maps are y and L y."""
+        y, filtered = maps
+        sums, products = (self._space.array(name, y.shape, y.dtype) for name in ("sums", "products"))
+        for j, g in enumerate(out):
+            for k, p in self._partners(j):  # map by map: what is used again is still in the cache
+                np.multiply(y[k], filtered[p], out=sums[k])
+                sums[k] += np.multiply(y[p], filtered[k], out=products[k])
+                np.multiply(y[k], y[p], out=products[k])
+            laplacian_step(self.graph, products, sums, -1, 0, 1, out=g)
 
-    def _add_gradients_adjoint(self, y, filtered, grad_terms):
-        """Add to dE/dy and dE/d(L y), the first two of grad_terms, what comes through g, whose dE/dg is the last."""
-        product, square = (self._space.array(name, y.shape, y.dtype) for name in ("product", "square"))
-        grad_g = grad_terms[-1]
-        grad_terms[1] += np.multiply(np.multiply(grad_g, y, out=product), 2, out=product)
-        grad_terms[0] += np.multiply(np.multiply(grad_g, filtered, out=product), 2, out=product)
-        laplacian_step(self.graph, grad_g, grad_g, 2, 0, 0, out=square)  # L is symmetric
-        grad_terms[0] -= np.multiply(square, y, out=square)
+    def _add_gradients_adjoint(self, maps, grad_terms):
+        """Add to dE/dy and dE/d(L y), the first two of grad_terms, what comes through g, whose dE/dg are the last."""
+        (y, filtered), (grad_y, grad_filtered) = maps, grad_terms[:2]
+        filtered_h, scratch = (self._space.array(name, y.shape, y.dtype) for name in ("sums", "products"))
+        for j, h in enumerate(grad_terms[self.degree + 1 :]):
+            laplacian_step(self.graph, h, h, 1, 0, 0, out=filtered_h)  # L is symmetric
+            for k, p in self._partners(j):
+                for one, other in ((k, p), (p, k)):  # twice the same for j = 0: y_k stands in it twice
+                    grad_filtered[one] += np.multiply(h[k], y[other], out=scratch[k])
+                    grad_y[one] += np.multiply(h[k], filtered[other], out=scratch[k])
+                    grad_y[one] -= np.multiply(filtered_h[k], y[other], out=scratch[k])
+
+    def _partners(self, j):
+        """Pairs (k, k + j), the latter counted around."""
+        n_in = self.params["alpha"].shape[2]
+        return [(k, (k + j) % n_in) for k in range(n_in)]
