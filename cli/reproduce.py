@@ -65,6 +65,11 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only)
     todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
     if finished:
+        if left_out := experiment.left_out():
+            others = f" and {n_more} more" if (n_more := len(left_out) - 1) else ""
+            click.echo(
+                f"Note: {left_out[0].name}{others} left out: damaged, or of other settings than today's.", err=True
+            )
         todo, experiment.rows = [], experiment.finished_rows()
         if not experiment.rows:
             raise click.UsageError(f"No runs of this table are finished in {out}; name their folder with --out.")
@@ -101,8 +106,7 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
         ctx.exit(1 if failed else 0)
     click.echo(f"{TABLES[table].title}\n" + ("QUICK: the numbers mean nothing.\n" if quick else ""))
     click.echo(experiment.markdown())
-    spent = (
-        f"; seconds of training on {known} threads of this machine" if (known := experiment.n_threads()) != "-" else ""
-    )
+    known = experiment.n_threads()
+    spent = "" if known == "-" else f"; seconds of training on {known} thread{'s' if known != '1' else ''}"
     click.echo(f"Percent, mean +- standard deviation over runs{spent}.")
     ctx.exit(1 if failed else 0)

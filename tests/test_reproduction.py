@@ -88,15 +88,17 @@ def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):
         {"accuracy": {}}, {"accuracy": 1}, {"accuracy": {"test": {}}}, {"accuracy": {"test": {"cubic": []}}},
         {"accuracy": {"test": {"cubic": ["x"]}}}, {"accuracy": {"test": {"cubic": [2]}}},
         {"accuracy": whole["accuracy"] | {"valid": None}}, {"seconds": None}, {"protocol": 1}, {"epochs": []},
-        {"seconds": -1}, {"seconds": float("inf")}, {"parameters": True},
+        {"seconds": -1}, {"seconds": float("inf")}, {"parameters": True}, {"seconds": 10**400}, {"threads": 2**54},
+        {"accuracy": {"test": {"linear": [0.5]}}}, {"accuracy": {"test": {"cubic": [0.5], "other": [0.5]}}},
+        {"best_epoch": float("nan")}, {"more": [float("inf")]}, {"protocol": "\x1b[2J"}, {"protocol": "\ud800"},
     )  # fmt: skip
     damaged = [json.dumps(whole | change) for change in changes]
     for content in ("", "[1]", '{"settings": 1}', "\x00", "[" * 100_000, *damaged):
         one.path(row, 0).write_text(content)
         assert one.record(row, 0) is None
-        assert "| 0 seeds |" in one.markdown()
+        assert "| 0 seeds |" in one.markdown() and one.left_out() == [one.path(row, 0)]
     one.path(row, 0).write_text(json.dumps(whole))
-    assert one.record(row, 0) == whole
+    assert one.record(row, 0) == whole and one.left_out() == []
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
@@ -255,8 +257,13 @@ def test_the_command(tmp_path, monkeypatch):
     words = ["reproduce", "mnist-012", "--quick", "--finished", "--out"]
     table = CliRunner().invoke(main, [*words, str(tmp_path)])
     assert table.exit_code == 0 and table.stdout == first.stdout and "as printed" not in table.stdout
+    assert "seconds of training on 1 thread." in table.stdout and table.stderr == ""
     nothing = CliRunner().invoke(main, [*words, str(tmp_path / "other")])
     assert nothing.exit_code == 2 and "No runs of this table are finished" in nothing.stderr
+    (tmp_path / "best-seed-0-quick.json").write_text("half a rec")
+    (tmp_path / "paper-seed-0-quick.json").write_text("{}")
+    nothing = CliRunner().invoke(main, [*words, str(tmp_path)])
+    assert nothing.exit_code == 2 and "Note: paper-seed-0-quick.json and 1 more left out: damaged" in nothing.stderr
     wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--row", "none"])
     assert wrong.exit_code == 2 and "it has paper, best" in wrong.stderr
 

@@ -105,7 +105,12 @@ class Experiment:
         except (OSError, ValueError, RecursionError):
             return None
         is_ours = isinstance(record, dict) and record.get("settings") == self.settings(row, number)
-        return record if is_ours and is_whole(record) else None
+        return record if is_ours and is_whole(record, self.table.tests[row.dataset]) else None
+
+    def left_out(self) -> list[Path]:
+        """Files of runs that count as none: they are damaged, or of other settings than today's."""
+        paths = [self.path(row, number) for row, number in self.runs() if self.record(row, number) is None]
+        return [path for path in paths if path.exists()]
 
     def run(self, row: Row, number: int, watch: Watch = Watch()) -> dict:  # noqa: B008
         """Do one run, or go on with it, and keep its record; Stopped is raised when the watch says so."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
+
+LARGEST = 2**53  # up to here whole numbers are floating-point numbers, too; no run has as many of anything
 
 
 def spread(values: list[float]) -> str:
@@ -30,22 +34,38 @@ def effort_of(facts: dict) -> dict:
 
 def are_numbers(effort: dict) -> bool:
     """Whether all that a file says of the effort are numbers that can be added and shown."""
-    return all(type(value) in (int, float) and 0 <= value < np.inf for value in effort.values())
+    return all(type(value) in (int, float) and 0 <= value <= LARGEST for value in effort.values())
 
 
-def is_whole(record: dict) -> bool:
-    """Whether a record has all that the table is made of; a file that was edited or damaged may not."""
+def is_whole(record: dict, names) -> bool:
+    """Whether a record has all that the table is made of; a file that was edited or damaged may not.
+
+    names : of the tests, the first of which every run has
+    """
     found = record.get("accuracy")
     if not isinstance(found, dict) or not isinstance(found.get("test"), dict):
         return False
-    tests = found["test"].values()
+    tests, names = found["test"], list(names)
     shares = [value for name, value in found.items() if name != "test"]
-    shares += [value for values in tests if isinstance(values, list) for value in values]
+    shares += [value for values in tests.values() if isinstance(values, list) for value in values]
+    effort = "seconds", "parameters", "epochs", "best_epoch", "threads"
     return (
-        all(isinstance(values, list) and values for values in tests)
-        and len(tests) > 0
+        all(isinstance(values, list) and values for values in tests.values())
+        and names[0] in tests
+        and set(tests) <= set(names)
         and all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
-        and are_numbers({name: record.get(name, 0) for name in ("seconds", "parameters", "epochs", "threads")})
+        and are_numbers({name: record.get(name, 0) for name in effort})
         and type(record.get("seconds")) in (int, float)
         and isinstance(record.get("protocol"), str)
+        and record["protocol"].isprintable()  # it is shown on a terminal
+        and _is_json(record)
     )
+
+
+def _is_json(record: dict) -> bool:
+    """Whether what was read can be printed with --json: Python reads NaN and 1e999, which are no JSON."""
+    try:
+        json.dumps(record, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
