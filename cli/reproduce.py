@@ -24,7 +24,7 @@ def _check_figure(table: str, figure: str) -> None:
         raise click.UsageError("--figure draws the curve of the table rotations; leave it out for others.")
     require_matplotlib("--figure")
     check_ending(figure)
-    check_writable(figure)
+    check_writable(figure, "the figure", "--figure")
 
 
 @click.command()
@@ -59,7 +59,7 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
     Example:
         tigra reproduce mnist-012 --seeds 3
     """
-    if figure:
+    if figure is not None:
         _check_figure(table, figure)
     out = Path(out or f"results/{table}")
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only)
@@ -98,8 +98,9 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
             test, values = next(iter(record["accuracy"]["test"].items()))
             mean = 100 * sum(values) / len(values)
             click.echo(f"{name}: {mean:.2f} % ({test}), {duration(record['seconds'])}", err=True)
-    if figure:
-        write_atomically(figure, draw(experiment, figure))
+    if figure is not None and experiment.finished_rows():
+        write_atomically(figure, draw(experiment, figure), "--figure")
+        click.echo(f"Figure: {figure}", err=True)
     if as_json:
         found = [record for row, number in experiment.runs() if (record := experiment.record(row, number))]
         print_json({"table": table, "title": TABLES[table].title, "folder": str(out), "quick": quick, "runs": found})

@@ -7,12 +7,17 @@ import statistics
 
 from tigra.errors import UsageError
 
-STYLES = {  # (method, recipe): colour, marker, line, words; told apart without colour, too
-    ("tigranet", "best"): ("#d55e00", "o", "-", "TIGraNet"),
-    ("convnet", "best"): ("#0072b2", "s", "-", "ConvNet, He's start values"),
-    ("convnet", "paper"): ("#0072b2", "s", ":", "ConvNet, U[-1, 1]"),
-    ("stn", "best"): ("#009e73", "^", "--", "STN, He's start values"),
-    ("stn", "paper"): ("#009e73", "^", ":", "STN, U[-1, 1]"),
+STYLES = {  # (method, recipe): colour, marker and its inside, line, words; told apart without colour, too
+    ("tigranet", "best"): ("#d55e00", "o", "#d55e00", "-", "TIGraNet"),
+    ("convnet", "best"): ("#0072b2", "s", "#0072b2", "-", "ConvNet, He's start values"),
+    ("convnet", "paper"): ("#0072b2", "s", "white", ":", "ConvNet, U[-1, 1]"),
+    ("stn", "best"): ("#009e73", "^", "#009e73", "--", "STN, He's start values"),
+    ("stn", "paper"): ("#009e73", "^", "white", ":", "STN, U[-1, 1]"),
+}
+METADATA = {  # without dates: the same picture has the same bytes
+    "png": {},
+    "svg": {"Date": None, "Creator": "tigra", "Title": "Accuracy over the number of training rotations"},
+    "pdf": {"CreationDate": None, "Creator": "tigra", "Title": "Accuracy over the number of training rotations"},
 }
 
 
@@ -41,6 +46,7 @@ def check_ending(path: str) -> str:
 
 def draw(experiment, path: str) -> bytes:
     """A picture of the curves, as PNG, SVG or PDF by the ending of the file's name."""
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -49,11 +55,8 @@ def draw(experiment, path: str) -> bytes:
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    for key, line in lines.items():
-        colour, marker, dashes, words = STYLES[key]
-        places = [place for place, k in enumerate(every) if k in line]
-        mean, spread = zip(*(line[every[place]] for place in places), strict=True)
-        axes.errorbar(places, mean, spread, color=colour, marker=marker, linestyle=dashes, label=words, capsize=3)
+    for key in (key for key in STYLES if key in lines):
+        _plot(axes, every, lines[key], *STYLES[key])
     if upright := lines.get(("tigranet", "best"), {}).get("1"):
         axes.axhline(upright[0], color="#d55e00", linewidth=0.8, alpha=0.6)
     axes.set_xticks(range(len(every)), ["any" if k == "random" else k for k in every])
@@ -61,8 +64,30 @@ def draw(experiment, path: str) -> bytes:
     axes.set_ylabel("accuracy on digits at any angle, %")
     axes.grid(True, alpha=0.3)
     axes.legend(fontsize=9)
-    caption = "The paper's last figure, fig:randomrot; thin line: TIGraNet trained on upright digits alone"
-    figure.supxlabel(caption, fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=check_ending(path), dpi=150)
+    figure.supxlabel(_caption(experiment, lines), fontsize=8)
+    kind, buffer = check_ending(path), io.BytesIO()
+    with rc_context({"svg.hashsalt": "tigra"}):
+        figure.savefig(buffer, format=kind, dpi=150, metadata=METADATA[kind])
     return buffer.getvalue()
+
+
+def _plot(axes, every, line, colour, marker, inside, dashes, words) -> None:
+    """One method over the places of its K, with bars where there are several runs."""
+    places = [place for place, k in enumerate(every) if k in line]
+    mean = [line[every[place]][0] for place in places]
+    axes.plot(places, mean, color=colour, marker=marker, markerfacecolor=inside, linestyle=dashes, label=words)
+    several = [place for place in places if line[every[place]][1] > 0]
+    if several:
+        middle, reach = zip(*(line[every[place]] for place in several), strict=True)
+        axes.errorbar(several, middle, reach, color=colour, linestyle="none", capsize=3)
+
+
+def _caption(experiment, lines) -> str:
+    """What one must know to read it."""
+    parts = ["The paper's last figure, fig:randomrot"]
+    if any(deviation > 0 for line in lines.values() for _, deviation in line.values()):
+        parts.append("bars: one standard deviation over runs")
+    caption = "; ".join(parts)
+    if "1" in lines.get(("tigranet", "best"), {}):
+        caption += "\nthin line: TIGraNet trained on upright digits alone"
+    return caption + ("\nQUICK: the numbers mean nothing" if experiment.quick else "")

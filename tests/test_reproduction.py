@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tigra_cli.main import main
-from tigra_cli.rotations_figure import curves
+from tigra_cli.rotations_figure import curves, draw
 
 from tigra.datasets import load_dataset
 from tigra.errors import TrainingError, UsageError
@@ -284,7 +284,30 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
     words = ["reproduce", "rotations", "--finished", "--out", str(tmp_path), "--figure"]
     done = CliRunner().invoke(main, [*words, str(tmp_path / "curve.png")])
     assert done.exit_code == 0 and (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-    wrong = CliRunner().invoke(main, [*words, str(tmp_path / "curve.txt")])
-    assert wrong.exit_code == 2 and ".png, .svg or .pdf" in wrong.stderr
+    assert done.stderr == f"Figure: {tmp_path / 'curve.png'}\n"
+    for file in ("curve.txt", ""):
+        wrong = CliRunner().invoke(main, [*words, file and str(tmp_path / file)])
+        assert wrong.exit_code == 2 and ".png, .svg or .pdf" in wrong.stderr
+    wrong = CliRunner().invoke(main, [*words, str(tmp_path / "none" / "curve.png")])
+    assert wrong.exit_code == 1 and "Cannot write the figure to" in wrong.stderr
+    assert "choose another file with --figure." in wrong.stderr
     wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--figure", "curve.png"])
     assert wrong.exit_code == 2 and "table rotations" in wrong.stderr
+
+
+def test_the_curve_says_what_it_shows_and_is_the_same_file_each_time(tmp_path, monkeypatch):
+    one = Experiment(TABLES["rotations"], tmp_path)
+    lines = {("stn", "paper"): {"4": (40.0, 0.0)}, ("stn", "best"): {"4": (45.0, 0.0)}}
+    monkeypatch.setattr("tigra_cli.rotations_figure.curves", lambda _: lines)
+    alone = draw(one, "x.svg").decode()
+    assert "bars" not in alone and "thin line" not in alone and "QUICK" not in alone
+    assert alone.index("<!-- STN, He's") < alone.index("<!-- STN, U[-1, 1]"), "in the order of the styles"
+    lines["tigranet", "best"] = {"1": (80.0, 2.0), "random": (85.0, 0.0)}
+    svg, pdf = draw(one, "x.svg"), draw(one, "x.PDF")
+    assert "bars: one standard deviation over runs" in svg.decode() and "thin line" in svg.decode()
+    one.quick = True
+    assert "QUICK: the numbers mean nothing" in draw(one, "x.svg").decode()
+    one.quick = False
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    assert draw(one, "x.svg") == svg and draw(one, "x.PDF") == pdf and pdf.startswith(b"%PDF")
+    assert b"<dc:date>" not in svg and b"CreationDate" not in pdf

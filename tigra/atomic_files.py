@@ -13,14 +13,14 @@ from tigra.errors import ModelFileError
 TEMPORARY = ".tigra-"  # how the names of files begin that are being written
 
 
-def check_writable(path) -> None:
-    """Raise ModelFileError now if `save` could not write to path later."""
+def check_writable(path, what: str = "the model", option: str = "--out") -> None:
+    """Raise ModelFileError now if `write_atomically` could not write to path later; option: what asked for it."""
     try:
         obstacle = _obstacle(os.path.realpath(path))
     except OSError as error:
         obstacle = error.strerror
     if obstacle:
-        raise ModelFileError(f"Cannot write the model to {path}: {obstacle}; choose another file with --out.")
+        raise ModelFileError(f"Cannot write {what} to {path}: {obstacle}; choose another file with {option}.")
 
 
 def _obstacle(path: str) -> str | None:
@@ -37,7 +37,7 @@ def _obstacle(path: str) -> str | None:
         return None
 
 
-def write_atomically(path, content: bytes) -> None:
+def write_atomically(path, content: bytes, option: str = "--out") -> None:
     """Put content into path so that a crash leaves the old file or the new one, never half of it."""
     path = Path(os.path.realpath(path))  # of a symbolic link, the file behind it is replaced
     temporary = None
@@ -52,7 +52,7 @@ def write_atomically(path, content: bytes) -> None:
         _sync_folder(path.parent)
     except OSError as error:
         raise ModelFileError(
-            f"Cannot write {path}: {error.strerror or error}; make room, or choose another file with --out."
+            f"Cannot write {path}: {error.strerror or error}; make room, or choose another file with {option}."
         ) from error
     finally:
         if temporary and os.path.exists(temporary):

@@ -116,7 +116,7 @@ class Experiment:
         """Do one run, or go on with it, and keep its record; Stopped is raised when the watch says so."""
         settings = self.settings(row, number)
         self.folder.mkdir(parents=True, exist_ok=True)
-        check_writable(self.path(row, number))  # now, not after an hour of training
+        check_writable(self.path(row, number), "the record")  # now, not after an hour of training
         watch.look(f"loading {row.dataset}")
         splits = self._load(settings, {}, watch)
         if row.method == "nearest":
