@@ -4,8 +4,8 @@
 
 For each idea networks are trained as `tigra train` does. They are tested on digits of MNIST's *training* file that
 they did not learn from: upright, which is what one may choose by, and rotated, with either interpolation, as a
-diagnosis. Each seed's numbers are written to docs/ideas/DATASET.json at once, and are not computed again; tables go to
-standard output. One thread; the table of MNIST-012 in docs/results.md took half an hour.
+diagnosis. Each seed's numbers are written to docs/ideas/DATASET.json at once, beside the recipe and what was changed, and
+are not computed again; a file of another recipe is refused. Tables go to standard output. One thread; the table of MNIST-012 in docs/results.md took half an hour.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ import numpy as np
 
 from tigra.atomic_files import write_atomically
 from tigra.datasets import load_dataset
-from tigra.errors import TigraError
+from tigra.errors import TigraError, UsageError
 from tigra.recipes import find_recipe
 from tigra.runs import start_run
 from tigra.sources import load_mnist
 from tigra.splits import Splits, generator, turned_at_random
 from tigra.training import accuracy
 
-SMALL = "SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[20]-FC[50]-FC[30]-FC[10]"
-DEEP = "SC[16, 2]-DP[600]-SC[32, 2]-DP[600]-SC[32, 2]-DP[600]-S[12]-FC[256]-FC[128]"
+SMALL, DEEP = (find_recipe(dataset)["network"]["architecture"] for dataset in ("mnist-012", "mnist-rot"))
 RECIPE = "the recipe"
 IDEAS = {
     "mnist-012": {
@@ -125,6 +124,40 @@ def table(results: dict[str, list[list[float]]]) -> list[str]:
     return lines
 
 
+def settings(dataset: str) -> dict:
+    """All but the ideas that decides the numbers, as JSON knows it: a file with other settings is out of date."""
+    chosen = {"recipe": find_recipe(dataset), "data": FEW[dataset], "changes": CHANGES[dataset]}
+    return json.loads(json.dumps(chosen))
+
+
+def read(path: Path, dataset: str) -> dict[str, list[list[float]]]:
+    """Of each idea, the accuracies that a file has for its seeds; ideas that mean something else today are left out."""
+    if not path.exists():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        found = {idea: (entry["changes"], entry["runs"]) for idea, entry in content["ideas"].items()}
+        shapes = {np.shape(np.array(run, float)) for _, runs in found.values() for run in runs}
+        numbers = [number for _, runs in found.values() for run in runs for number in run]
+        is_whole = shapes <= {(len(COLUMNS),)} and all(0 <= number <= 100 for number in numbers)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        is_whole = False
+    if not is_whole:
+        raise UsageError(f"{path} is no file of this benchmark, or damaged; move it away, or choose another --out.")
+    if content.get("settings") != settings(dataset):
+        raise UsageError(f"{path} is of another recipe than today's; move it away, or choose another --out.")
+    known = IDEAS[dataset]
+    return {idea: found[idea][1] for idea in known if idea in found and found[idea][0] == known[idea]}
+
+
+def written(dataset: str, results: dict[str, list[list[float]]]) -> bytes:
+    """The content of the file, ideas in their order."""
+    ideas = {
+        idea: {"changes": changes, "runs": results[idea]} for idea, changes in IDEAS[dataset].items() if idea in results
+    }
+    return (json.dumps({"settings": settings(dataset), "ideas": ideas}, indent=1) + "\n").encode()
+
+
 def _tell(text: str) -> None:
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
@@ -142,21 +175,27 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.datasets) - set(IDEAS):
         parser.error(f"no ideas for {', '.join(sorted(unknown))}; there are some for {', '.join(IDEAS)}")
-    options.out.mkdir(parents=True, exist_ok=True)
-    for dataset in options.datasets or IDEAS:
-        path = options.out / f"{dataset}.json"
-        results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        for idea in (idea for idea in IDEAS[dataset] if options.match in idea):
-            for seed in range(len(results.get(idea, [])), options.seeds):
-                try:
-                    accuracies = measured(dataset, idea, seed, options.data_dir, options.threads)
-                except TigraError as error:
-                    sys.exit(f"Error: {error}")
-                results.setdefault(idea, []).append(accuracies)
-                results = {known: results[known] for known in IDEAS[dataset] if known in results}  # in their order
-                write_atomically(path, (json.dumps(results, indent=1) + "\n").encode())
-        _tell("")
-        print("\n".join([f"**{dataset}**", "", *table(results), ""]), flush=True)
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        for dataset in options.datasets or IDEAS:
+            _run(dataset, options)
+    except (TigraError, OSError) as error:
+        sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(f"\nStopped; what is finished is in {options.out}, the same command goes on.")
+
+
+def _run(dataset: str, options) -> None:
+    path = options.out / f"{dataset}.json"
+    results = read(path, dataset)
+    for idea in (idea for idea in IDEAS[dataset] if options.match in idea):
+        for seed in range(len(results.get(idea, [])), options.seeds):
+            accuracies = measured(dataset, idea, seed, options.data_dir, options.threads)
+            results.setdefault(idea, []).append(accuracies)
+            write_atomically(path, written(dataset, results))
+    _tell("")
+    in_order = {idea: results[idea] for idea in IDEAS[dataset] if idea in results}
+    print("\n".join([f"**{dataset}**", "", *table(in_order), ""]), flush=True)
 
 
 if __name__ == "__main__":
