@@ -238,6 +238,27 @@ def test_products_tell_whether_two_maps_rise_in_the_same_direction():
         assert np.allclose(layer.forward(signal).values.reshape(5, 5)[1:-1, 1:-1], expected)
 
 
+@pytest.mark.parametrize("w", [0, 0.25, 1])
+def test_diffusion_leaves_of_a_chessboard_and_of_stripes_what_the_derivations_say(w):
+    graph = grid_graph((7, 7), *((8, w) if w else (4,)))
+    row, column = np.indices((7, 7))
+    layer = PairedConv(graph, np.ones((1, 1, 2)), np.zeros(1), diffusion=1)
+    for places, left in ((row + column, w / (1 + w)), (row, 1 / (2 * (1 + w)))):
+        maps = np.stack([np.ones((7, 7)), 0.5 * (-1.0) ** places])  # a sum above 0: the rectifier changes nothing
+        signal = GraphSignal(maps.reshape(2, 49, 1), np.ones((1, 49, 1), bool))
+        kept = layer.forward(signal).values.reshape(7, 7)[1:-1, 1:-1]
+        assert np.allclose(kept, (1 + left * maps[1])[1:-1, 1:-1], rtol=1e-14)
+
+
+def test_products_counted_around_are_the_same_products_again():
+    layer = PairedConv(grid_graph((3, 4)), np.ones((1, 6, 4)), np.zeros(1), gradients=4)
+    signal = GraphSignal(RNG(7).standard_normal((4, 12, 2)), np.ones((1, 12, 2), bool))
+    products = layer._terms(signal)[0][2:]
+    for j in range(1, 4):
+        for k in range(4):
+            assert np.allclose(products[j, k], products[4 - j, (k + j) % 4], atol=1e-14)
+
+
 def test_wrong_arguments_are_refused():
     graph = grid_graph((2, 2))
     with pytest.raises(UsageError, match="degree of at least 1, got 0"):

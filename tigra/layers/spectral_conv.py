@@ -45,7 +45,8 @@ class SpectralConv(Layer):
         alpha, beta = np.asarray(alpha), np.asarray(beta)
         if active not in ("map", "union"):
             raise UsageError(
-                f"active must be 'map' or 'union' ('all' goes with mixing 'pairs' and 'gradients'), got {active!r}."
+                "active must be 'map' or 'union' ('all' goes with mixing 'pairs', 'gradients' and 'products'),"
+                f" got {active!r}."
             )
         if alpha.ndim != 2 or beta.ndim not in (1, 2) or (beta.ndim == 2 and len(beta) != len(alpha)):
             raise ShapeError(
