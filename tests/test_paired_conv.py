@@ -110,7 +110,8 @@ def test_calibration_begins_anew_and_leaves_silent_filters_alone():
 
 
 def test_start_values_are_as_large_for_many_maps_and_powers_as_for_few():
-    layers = [PairedConv.init(None, n_in, 4, degree, RNG(0), np.float64) for n_in, degree in ((200, 0), (40, 199))]
+    sizes = (200, 0, 0), (40, 199, 0), (100, 1, 90)  # maps, degree, products of gradients
+    layers = [PairedConv.init(None, n_in, 4, m, RNG(0), np.float64, gradients=j) for n_in, m, j in sizes]
     for layer in layers:
         assert (layer.params["alpha"] ** 2).sum(axis=(1, 2)) == pytest.approx(1, abs=0.3)  # random, mean 1
 

@@ -57,11 +57,12 @@ def _spectral_conv(active, mixing, n_sets):
     return make
 
 
-def _paired_conv(active, n_sets, gradients=0, diffusion=0):
+def _paired_conv(active, n_sets, gradients=0, diffusion=0, boundary="padded"):
     def make(rng):
         while True:  # redraw until no sum lies within MARGIN of its threshold, where the rectifier has its kink
             alpha, threshold = rng.standard_normal((3, 2 + max(1, gradients), 2)), rng.uniform(-0.5, 0.5, 3)
-            layer = PairedConv(grid_graph(GRID), alpha, threshold, active, gradients, diffusion)
+            graph = grid_graph(GRID, boundary=boundary)
+            layer = PairedConv(graph, alpha, threshold, active, gradients, diffusion)
             layer.state["deviation"][:] = rng.uniform(0.5, 2, 3)
             signal = _signal(rng, 2, n_sets)
             sums, threshold = layer.sums(signal), np.abs(layer.params["threshold"])[:, None]
@@ -196,6 +197,7 @@ LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = 
     "PairedConv, products of gradients": _paired_conv("map", 2, gradients=2),
     "PairedConv, products, all nodes": _paired_conv("all", 1, gradients=2),
     "PairedConv, products, diffusion": _paired_conv("union", 2, gradients=2, diffusion=2),
+    "PairedConv, free boundary": _paired_conv("map", 2, gradients=2, diffusion=3, boundary="free"),
     "DynamicPool": _dynamic_pool,
     "Statistics": _statistics("padded"),
     "Statistics, free boundary": _statistics("free"),
