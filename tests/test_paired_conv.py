@@ -179,7 +179,8 @@ def test_it_learns_and_threads_do_not_matter():
     splits = load_dataset("mnist-012")
     found = []
     for threads in (1, 3):
-        network = build_network(NETWORK, (28, 28), 3, mixing="pairs", active="all", smoothing=1.0, floor=0.03)
+        more = {"mixing": "products", "active": "all", "smoothing": 1.0, "floor": 0.03, "diffusion": 1}
+        network = build_network(NETWORK, (28, 28), 3, **more)
         *_, last = fit(network, splits, threads=threads, epochs=6, batch_size=37, learning_rate=0.01)
         found.append(network.parameters.tobytes())
     assert last.valid_accuracy > 0.6 and found[0] == found[1]

@@ -41,10 +41,15 @@ def test_every_row_is_what_its_records_say(table, row):
     for part in ("test_upright", "valid", "train"):
         cells.append(mean_and_deviation([100 * a[part] for a in accuracies]) if part in accuracies[0] else "-")
     cells.append(f"{len(records)} {row.over}{'s' if len(records) > 1 else ''}")
+    for key in ("parameters", "epochs"):
+        known = {record[key] for record in records if key in record}
+        cells.append("-" if not known else str(*known) if len(known) == 1 else f"{min(known)}-{max(known)}")
+    cells.append(f"{statistics.mean(record['seconds'] for record in records):.0f}")
     lines = (DOCS / "results.md").read_text(encoding="utf-8").splitlines()
-    (line,) = (line for line in lines if line.startswith("| " + " | ".join(cells) + " |"))
-    seconds = statistics.mean(record["seconds"] for record in records)
-    assert line.endswith(f" {seconds:.0f} |")
+    assert lines.count(f"| {' | '.join(cells)} |") == 1
+    for record in records:
+        fold = f"fold {record['number']}"
+        assert f"Protocol: {record['protocol'].replace(fold, 'each object in turn')}." in lines
 
 
 @pytest.mark.parametrize("table, row", ROWS, ids=lambda value: getattr(value, "key", value))
