@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 import tigra_cli
+from click.testing import CliRunner
 from tigra_cli.main import COMMANDS, main
 
 import tigra
@@ -49,6 +50,19 @@ def measurements_hidden(text):
     return re.sub(r"[ ]+", " ", text).strip()
 
 
+def output_of(words, in_a_process):
+    """What a command that ends well prints; a process of its own costs two seconds, which one of them shall do."""
+    if in_a_process:
+        code = [sys.executable, "-c", "from tigra_cli.main import main; main(prog_name='tigra')", *words]
+        result = subprocess.run(code, capture_output=True, text=True, check=False)
+        status = result.returncode
+    else:
+        result = CliRunner().invoke(main, words, prog_name="tigra")
+        status = result.exit_code
+    assert status == 0, f"{words}\n{result.stderr}"
+    return result.stdout
+
+
 def test_the_readme_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch):
     """All `$` commands and all Python examples, in their order, in one folder.
 
@@ -65,18 +79,14 @@ def test_the_readme_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch):
             assert runner.failures == 0, content
         if language == "console":
             for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", content, re.MULTILINE):
-                words = shlex.split(command)
-                assert words[0] == "tigra"
-                code = [sys.executable, "-c", "from tigra_cli.main import main; main(prog_name='tigra')", *words[1:]]
-                result = subprocess.run(code, capture_output=True, text=True, check=False)
-                assert result.returncode == 0, f"{command}\n{result.stderr}"
-                assert not expected or measurements_hidden(result.stdout) == measurements_hidden(expected), command
-                if words[1] == "predict":  # the label is no measurement: the picture is a two
-                    assert re.match(r"digit\.png: (2|two) ", result.stdout), result.stdout
-                if (
-                    words[1] == "evaluate" and len(words) == 3
-                ):  # the paper's figure, with room for another machine's rounding
-                    assert float(result.stdout.split()[0]) >= 93.0
+                program, *words = shlex.split(command)
+                assert program == "tigra"
+                shown = output_of(words, in_a_process=n_commands == 0)
+                assert not expected or measurements_hidden(shown) == measurements_hidden(expected), command
+                if words[0] == "predict":  # the label is no measurement: the picture is a two
+                    assert re.match(r"digit\.png: (2|two) ", shown), shown
+                if words == ["evaluate", "mnist-012.npz"]:  # the paper's figure, with room for another rounding
+                    assert float(shown.split()[0]) >= 93.0
                 n_commands += 1
     assert n_commands >= 6
     left = {"mnist-012.npz", "digit.png", "mine.npz", "small.npz", "pictures", "pictures.npz", "digits.png"}
