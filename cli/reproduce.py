@@ -59,10 +59,14 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
     Example:
         tigra reproduce mnist-012 --seeds 3
     """
-    if figure is not None:
-        _check_figure(table, figure)
+    if out == "":
+        raise click.UsageError("--out needs the name of a folder; leave it out for results/TABLE.")
     out = Path(out or f"results/{table}")
-    experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only)
+    if figure is not None:
+        if not finished:
+            out.mkdir(parents=True, exist_ok=True)  # the figure may be wanted in it
+        _check_figure(table, figure)
+    experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only, finished)
     todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
     if finished:
         if left_out := experiment.left_out():
@@ -72,7 +76,9 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
             )
         todo, experiment.rows = [], experiment.finished_rows()
         if not experiment.rows:
-            raise click.UsageError(f"No runs of this table are finished in {out}; name their folder with --out.")
+            which = " in these rows" if only else ""
+            kind = "quick runs" if quick else "runs"
+            raise click.UsageError(f"No {kind} of this table are finished{which} in {out}; name their folder with --out.")
     failed = []
     with Progress() as progress, StopSignals() as stop:
         for place, (row, number) in enumerate(todo, start=1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import statistics
+from pathlib import Path
 
 from tigra.errors import UsageError
 
@@ -38,7 +39,7 @@ def curves(experiment) -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
 
 def check_ending(path: str) -> str:
     """What kind of picture a file's name asks for; UsageError if it is none of ours."""
-    ending = path.rpartition(".")[2].lower()
+    ending = Path(path).suffix.removeprefix(".").lower()
     if ending not in ("png", "svg", "pdf"):
         raise UsageError(f"A figure is written as .png, .svg or .pdf, got {path!r}.")
     return ending
@@ -47,6 +48,15 @@ def check_ending(path: str) -> str:
 def draw(experiment, path: str) -> bytes:
     """A picture of the curves, as PNG, SVG or PDF by the ending of the file's name."""
     from matplotlib import rc_context
+
+    kind, buffer = check_ending(path), io.BytesIO()
+    with rc_context({"svg.hashsalt": "tigra"}):
+        figure_of(experiment).savefig(buffer, format=kind, dpi=150, metadata=METADATA[kind])
+    return buffer.getvalue()
+
+
+def figure_of(experiment):
+    """The curves as a figure of matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -65,10 +75,7 @@ def draw(experiment, path: str) -> bytes:
     axes.grid(True, alpha=0.3)
     axes.legend(fontsize=9)
     figure.supxlabel(_caption(experiment, lines), fontsize=8)
-    kind, buffer = check_ending(path), io.BytesIO()
-    with rc_context({"svg.hashsalt": "tigra"}):
-        figure.savefig(buffer, format=kind, dpi=150, metadata=METADATA[kind])
-    return buffer.getvalue()
+    return figure
 
 
 def _plot(axes, every, line, colour, marker, inside, dashes, words) -> None:
@@ -84,7 +91,10 @@ def _plot(axes, every, line, colour, marker, inside, dashes, words) -> None:
 
 def _caption(experiment, lines) -> str:
     """What one must know to read it."""
-    parts = ["The paper's last figure, fig:randomrot"]
+    n_digits = {row.data.get("n_train") for row in experiment.rows}
+    digits = f", {n_digits.pop():,} training digits" if len(n_digits) == 1 and None not in n_digits else ""
+    test = next(iter(experiment.table.tests["mnist-rot"]))
+    parts = [f"The paper's last figure, fig:randomrot{digits}, test digits turned by {test} interpolation"]
     if any(deviation > 0 for line in lines.values() for _, deviation in line.values()):
         parts.append("bars: one standard deviation over runs")
     caption = "; ".join(parts)

@@ -16,8 +16,9 @@ from tigra_cli.recipe_options import FIT_OPTIONS, GRAPH_OPTIONS, NETWORK_OPTIONS
 
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
-from tigra.methods import METHODS
+from tigra.methods import GRAPH, LAYERS, METHODS
 from tigra.model_file import check_writable, load_model
+from tigra.notation import parse_architecture
 from tigra.recipes import RECIPE_NAMES
 from tigra.runs import (
     METHOD_NAMES,
@@ -152,13 +153,24 @@ def _fresh(splits, method, threads, settings, progress):
 
 
 def _check_method(method, settings) -> None:
-    """Complain about settings that the method has no use for, before anything is loaded."""
+    """Complain about settings that the method or the architecture has no use for, before anything is loaded."""
+    text = settings["architecture"]
+    layers = {item.name for item in parse_architecture(text)} if text is not None else set(LAYERS.get(method, GRAPH))
+    if foreign := layers - set(LAYERS.get(method, layers)):
+        raise click.UsageError(
+            f"Method {method} is made of {', '.join(LAYERS[method])}, and has no {min(foreign)}; leave out --method or"
+            " change --architecture."
+        )
     wrong = [name for name in GRAPH_OPTIONS if settings[name] is not None]
-    if method in METHODS and wrong:
+    if wrong and not layers & set(GRAPH):
+        who = f"Method {method}" if method in METHODS else "This architecture"
         option = "--" + wrong[0].replace("_", "-")
-        raise click.UsageError(f"Method {method} works on pixels, and has no use for {option}; leave it out.")
-    if settings["outside"] is not None and method != "stn" and "ST[" not in (settings["architecture"] or ""):
+        raise click.UsageError(f"{who} works on pixels, and has no use for {option}; leave it out.")
+    if settings["outside"] is not None and "ST" not in layers:
         raise click.UsageError("--outside is for spatial transformers, as method stn has them; leave it out.")
+    if method == "harmnet" and (settings["init"] is not None or settings["recipe"] != "best"):
+        option = "--init" if settings["init"] is not None else "--recipe"
+        raise click.UsageError(f"{option} chooses start values of FC layers, and harmnet has none; leave it out.")
 
 
 def _fit(ctx, dataset, out, threads, as_json, settings) -> None:

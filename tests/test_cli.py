@@ -139,6 +139,11 @@ def test_settings_reach_the_training(here):
         ("--diffusion 1", "diffusion is for mixing pairs, gradients, products"),
         ("--mixing pairs --diffusion -1", "-1 is not in the range"),
         ("--method stn --log 0.1", "has no use for --log"),
+        ("--architecture C[3]-P[2]-FC[10] --mixing products", "This architecture works on pixels, and has no use for"),
+        ("--method convnet --architecture SC[3,3]-S[4]-FC[10]", "is made of C, P, FC, and has no S;"),
+        ("--method harmnet --architecture C[3]-P[2]-FC[10]", "is made of HRC, HCN, HBN, MP, and has no C;"),
+        ("--method harmnet --recipe paper", "--recipe chooses start values of FC layers, and harmnet has none"),
+        ("--method harmnet --init he", "--init chooses start values of FC layers, and harmnet has none"),
         ("--method deepscat --jitter 0.5", "leave out --jitter"),
         ("--method deepscat --ground border", "leave out --ground"),
     ],
@@ -463,7 +468,7 @@ def test_ctrl_c_ends_the_report_on_a_fitted_classifier(tmp_path, monkeypatch):
     out = tmp_path / "model.npz"
     result = run("train", "mnist-012", "--method", "deepscat", "--recipe", "paper", "--architecture", "W[0, 1]-PCA[1]",
                  "--out", out, expect=2)  # fmt: skip
-    assert "as many dimensions as there are features" in result.stderr
+    assert "use an order of at least 1, W[0, 1] has one feature" in result.stderr
     result = run("train", "mnist-012", "--method", "deepscat", "--recipe", "paper", "--architecture", "W[1, 1]-PCA[1]",
                  "--out", out, expect=130)  # fmt: skip
     assert f"Fitted, and saved as {out}; only the report is missing: tigra evaluate {out}" in result.stderr

@@ -1,12 +1,13 @@
 """`tigra reproduce`: runs are kept, taken up again, and put into a table."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from tigra_cli.main import main
-from tigra_cli.rotations_figure import curves, draw
+from tigra_cli.rotations_figure import STYLES, curves, draw, figure_of
 
 from tigra.datasets import load_dataset
 from tigra.errors import TrainingError, UsageError
@@ -26,6 +27,7 @@ TABLE = Table(
     {"mnist-012": {"cubic": {}, "linear": {"interpolation": "linear"}}},
     transformations=2,
     quick_fit={"epochs": 1, "batch_size": 100},
+    quick_transformations=2,
 )
 
 
@@ -81,7 +83,7 @@ def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):
     row, one = TABLE.rows[1], experiment(tmp_path)
     one.run(row, 0)
     assert one.record(row, 0) and Experiment(TABLE, tmp_path).record(row, 0) is None  # not quick
-    other = Table(TABLE.title, TABLE.rows, TABLE.tests, transformations=3, quick_fit=TABLE.quick_fit)
+    other = replace(TABLE, quick_transformations=3)
     assert Experiment(other, tmp_path, quick=True).record(row, 0) is None
     whole = json.loads(one.path(row, 0).read_text())
     changes = (
@@ -90,15 +92,32 @@ def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):
         {"accuracy": whole["accuracy"] | {"valid": None}}, {"seconds": None}, {"protocol": 1}, {"epochs": []},
         {"seconds": -1}, {"seconds": float("inf")}, {"parameters": True}, {"seconds": 10**400}, {"threads": 2**54},
         {"accuracy": {"test": {"linear": [0.5]}}}, {"accuracy": {"test": {"cubic": [0.5], "other": [0.5]}}},
-        {"best_epoch": float("nan")}, {"more": [float("inf")]}, {"protocol": "\x1b[2J"}, {"protocol": "\ud800"},
+        {"best_epoch": float("nan")}, {"best_epoch": -1}, {"more": [float("inf")]}, {"protocol": "\x1b[2J"}, {"protocol": "\ud800"},
     )  # fmt: skip
     damaged = [json.dumps(whole | change) for change in changes]
+    damaged += [json.dumps({key: value for key, value in whole.items() if key != lost}) for lost in ("seconds", "protocol")]
     for content in ("", "[1]", '{"settings": 1}', "\x00", "[" * 100_000, *damaged):
         one.path(row, 0).write_text(content)
         assert one.record(row, 0) is None
         assert "| 0 seeds |" in one.markdown() and one.left_out() == [one.path(row, 0)]
     one.path(row, 0).write_text(json.dumps(whole))
     assert one.record(row, 0) == whole and one.left_out() == []
+
+
+def test_an_unfinished_run_is_kept_now_and_then(tmp_path, monkeypatch):
+    """Not only when it is told to stop: a power cut tells nobody."""
+    row, one, kept = TABLE.rows[0], Experiment(replace(TABLE, quick_fit={"epochs": 3}), tmp_path, quick=True), []
+
+    def look(text, done=0, total=0):
+        if text.startswith("epoch 3") and not kept:
+            kept.append(one.path(row, 0, ".npz").exists())
+
+    for seconds, exists in ((10**9, False), (0, True)):
+        monkeypatch.setattr("tigra.reproduction.SAVE_EVERY", seconds)
+        one.path(row, 0, ".npz").unlink(missing_ok=True)
+        kept.clear()
+        one.run(row, 0, Watch(show=look))
+        assert kept == [exists]
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
@@ -158,7 +177,12 @@ def test_a_fitted_model_is_only_measured_again(tmp_path, monkeypatch):
     with pytest.raises(Stopped):
         one.run(row, 0, Watch(lambda *what: shown.append(what), lambda: len(shown) > 0 and "testing" in shown[-1][0]))
     monkeypatch.setattr("tigra.reproduction.fit_run", never)
+    seen = []
+    monkeypatch.setattr(
+        "tigra.reproduction.accuracy", lambda model, *more: seen.append(model.cache) or accuracy(model, *more)
+    )
     record = one.run(row, 0)
+    assert set(seen) == {tmp_path / "cache"}, "test images that were scattered before the stop are not scattered again"
     assert one.record(row, 0) == record and record["threads"] == 1 and record["accuracy"]["train"] > 0.5
 
 
@@ -173,7 +197,7 @@ def test_models_that_are_damaged_or_of_other_settings_are_trained_anew(tmp_path,
     monkeypatch.setattr("tigra.reproduction.split_hash", lambda splits: "of other images")
     assert one.run(row, 0)["accuracy"] == whole["accuracy"] and len(started) == 2
     monkeypatch.setattr("tigra.reproduction.split_hash", split_hash)
-    other = Table(TABLE.title, TABLE.rows, TABLE.tests, transformations=2, quick_fit={"epochs": 1, "batch_size": 250})
+    other = replace(TABLE, quick_fit={"epochs": 1, "batch_size": 250})
     assert Experiment(other, tmp_path, quick=True).run(row, 0)["accuracy"] != whole["accuracy"] and len(started) == 3
 
 
@@ -228,6 +252,20 @@ def test_the_table_shows_what_is_finished(tmp_path):
     assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
 
 
+def test_what_is_finished_counts_though_the_table_asks_for_fewer(tmp_path):
+    row, one = TABLE.rows[1], experiment(tmp_path, seeds=4)
+    for number in (0, 3):
+        one.run(row, number)
+    (tmp_path / "near-seed-x-quick.json").write_text("")
+    (tmp_path / "near-seed-7.json").write_text("")  # not a quick one
+    assert "| 1 seed |" in experiment(tmp_path).markdown()
+    found = experiment(tmp_path, finished=True)
+    assert found.n_runs(row) == 4 and "| 2 seeds |" in found.markdown()
+    assert experiment(tmp_path, finished=True, seeds=1).n_runs(row) == 1
+    folds = Table("Folds", (Row("f", "folds", "eth-80", over="fold", runs=10),), {"eth-80": {"": {}}})
+    assert Experiment(folds, tmp_path, finished=True).n_runs(folds.rows[0]) == 10
+
+
 def test_folds_have_one_protocol_and_runs_keep_their_threads(tmp_path):
     folds = Table("Folds", (Row("f", "folds", "eth-80", over="fold", runs=3),), {"eth-80": {"as they are": {}}})
     one = Experiment(folds, tmp_path, threads=7)
@@ -259,7 +297,11 @@ def test_the_command(tmp_path, monkeypatch):
     assert table.exit_code == 0 and table.stdout == first.stdout and "as printed" not in table.stdout
     assert "seconds of training on 1 thread." in table.stdout and table.stderr == ""
     nothing = CliRunner().invoke(main, [*words, str(tmp_path / "other")])
-    assert nothing.exit_code == 2 and "No runs of this table are finished" in nothing.stderr
+    assert nothing.exit_code == 2 and "No quick runs of this table are finished in " in nothing.stderr
+    nothing = CliRunner().invoke(main, [*words, str(tmp_path), "--row", "paper"])
+    assert nothing.exit_code == 2 and "are finished in these rows in " in nothing.stderr
+    empty = CliRunner().invoke(main, [*words, ""])
+    assert empty.exit_code == 2 and "--out needs the name of a folder" in empty.stderr
     (tmp_path / "best-seed-0-quick.json").write_text("half a rec")
     (tmp_path / "paper-seed-0-quick.json").write_text("{}")
     nothing = CliRunner().invoke(main, [*words, str(tmp_path)])
@@ -285,12 +327,16 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
     done = CliRunner().invoke(main, [*words, str(tmp_path / "curve.png")])
     assert done.exit_code == 0 and (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert done.stderr == f"Figure: {tmp_path / 'curve.png'}\n"
-    for file in ("curve.txt", ""):
+    for file in ("curve.txt", "png", ""):
         wrong = CliRunner().invoke(main, [*words, file and str(tmp_path / file)])
         assert wrong.exit_code == 2 and ".png, .svg or .pdf" in wrong.stderr
     wrong = CliRunner().invoke(main, [*words, str(tmp_path / "none" / "curve.png")])
     assert wrong.exit_code == 1 and "Cannot write the figure to" in wrong.stderr
     assert "choose another file with --figure." in wrong.stderr
+    new = tmp_path / "new"
+    words = ["reproduce", "rotations", "--quick", "--row", "upright", "--data-dir", str(tmp_path), "--out", str(new)]
+    early = CliRunner().invoke(main, [*words, "--figure", str(new / "curve.png")])  # stops only for want of MNIST
+    assert early.exit_code == 1 and "mnist" in early.stderr.lower() and "figure" not in early.stderr
     wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--figure", "curve.png"])
     assert wrong.exit_code == 2 and "table rotations" in wrong.stderr
 
@@ -311,3 +357,55 @@ def test_the_curve_says_what_it_shows_and_is_the_same_file_each_time(tmp_path, m
     monkeypatch.setattr("time.time", lambda: 2e9)
     assert draw(one, "x.svg") == svg and draw(one, "x.PDF") == pdf and pdf.startswith(b"%PDF")
     assert b"<dc:date>" not in svg and b"CreationDate" not in pdf
+
+
+def test_the_curve_has_its_points_bars_and_markers_where_they_belong(tmp_path, monkeypatch):
+    one = Experiment(TABLES["rotations"], tmp_path)
+    lines = {
+        ("tigranet", "best"): {"16": (95.0, 0.0), "random": (96.0, 0.0), "1": (90.0, 1.5), "2": (92.0, 0.5)},
+        ("convnet", "paper"): {"2": (40.0, 0.0), "16": (60.0, 0.0)},
+        ("convnet", "best"): {"2": (50.0, 0.0)},
+    }
+    monkeypatch.setattr("tigra_cli.rotations_figure.curves", lambda _: lines)
+    figure = figure_of(one)
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "16", "any"]
+    drawn = {line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")}
+    for key, points in (
+        (("tigranet", "best"), [(0, 90.0), (1, 92.0), (2, 95.0), (3, 96.0)]),
+        (("convnet", "paper"), [(1, 40.0), (2, 60.0)]),
+        (("convnet", "best"), [(1, 50.0)]),
+    ):
+        colour, marker, inside, _, words = STYLES[key]
+        line = drawn.pop(words)
+        assert list(zip(*line.get_data(), strict=True)) == points
+        assert (line.get_marker(), line.get_markerfacecolor(), line.get_color()) == (marker, inside, colour)
+    assert not drawn
+    level = [list(line.get_ydata()) for line in axes.get_lines() if line.get_linewidth() == 0.8]
+    assert level == [[90.0, 90.0]], "the thin line: training on upright digits alone"
+    (bars,) = [bar for bar in axes.containers if bar.has_yerr]
+    (segments,) = bars[2]
+    assert [segment.tolist() for segment in segments.get_segments()] == [
+        [[0, 88.5], [0, 91.5]],
+        [[1, 91.5], [1, 92.5]],
+    ]
+    caption = figure.get_supxlabel()
+    assert "10,000 training digits" in caption and "cubic interpolation" in caption
+
+
+def test_a_run_that_another_process_has_finished_meanwhile_is_not_done_again(tmp_path, monkeypatch):
+    done = []
+
+    def record(self, row, number):
+        found = {"accuracy": {"test": {"cubic": [0.5]}}, "seconds": 1.0, "protocol": "", "threads": 1}
+        return found if done else None
+
+    def run(self, row, number, watch):
+        done.append((row.key, number))  # and while it ran, another process did all the others
+        return record(self, row, number)
+
+    monkeypatch.setattr(Experiment, "run", run)
+    monkeypatch.setattr(Experiment, "record", record)
+    words = ["reproduce", "mnist-012", "--quick", "--row", "paper", "--row", "best", "--out", str(tmp_path)]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0 and done == [("paper", 0)] and result.stdout.count("1 seed") == 2

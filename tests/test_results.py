@@ -111,6 +111,11 @@ def test_ideas_of_another_recipe_are_not_mixed_with_todays_and_damaged_files_are
     path, words = tmp_path / "mnist-012.json", ["ideas", "mnist-012", "--seeds", "1", "--out", str(tmp_path)]
     tried = []
     monkeypatch.setattr(ideas, "measured", lambda _, idea, seed, *more: tried.append(idea) or [90.0, 80.0, 70.0])
+    for wrong in (["--seeds", "0"], ["--match", "zzz"]):
+        monkeypatch.setattr(sys, "argv", [*words, *wrong])
+        with pytest.raises(SystemExit) as stop:
+            ideas.main()
+        assert stop.value.code == 2 and wrong[1] in capsys.readouterr().err
     monkeypatch.setitem(ideas.IDEAS, "mnist-012", {ideas.RECIPE: {}, "margin 0": {"margin": 0}})
     monkeypatch.setattr(sys, "argv", words)
     for n_tried in (2, 2):  # the second time all are there
@@ -128,6 +133,21 @@ def test_ideas_of_another_recipe_are_not_mixed_with_todays_and_damaged_files_are
     monkeypatch.setattr(sys, "argv", [*words[:-1], str(path)])
     with pytest.raises(SystemExit, match="Error: .*File exists"):
         ideas.main()
+
+
+def test_ideas_that_two_processes_try_at_once_are_all_kept(tmp_path, monkeypatch):
+    words = ["ideas", "mnist-012", "--seeds", "1", "--out", str(tmp_path), "--match"]
+
+    def measured(dataset, idea, *more):
+        if idea == "margin 0":  # while this one runs, another process tries something else
+            monkeypatch.setattr(sys, "argv", [*words, "smoothing 0.5"])
+            ideas.main()
+        return [90.0, 80.0, 70.0]
+
+    monkeypatch.setattr(ideas, "measured", measured)
+    monkeypatch.setattr(sys, "argv", [*words, "margin 0"])
+    ideas.main()
+    assert list(ideas.read(tmp_path / "mnist-012.json", "mnist-012")) == ["smoothing 0.5", "margin 0"]
 
 
 def test_the_difference_by_object_is_what_the_folds_say():

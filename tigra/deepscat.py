@@ -83,9 +83,10 @@ def read_deepscat(architecture: str, image_shape) -> tuple[int, int, int]:
             f" {largest_octaves(shape)}."
         )
     if dimension >= n_features(order, octaves):
+        most = n_features(order, octaves) - 1
         raise ArchitectureError(
-            f"{items[1]} at position {items[1].position} has as many dimensions as there are features or more: use at"
-            f" most {n_features(order, octaves) - 1}."
+            f"{items[1]} at position {items[1].position} has as many dimensions as there are features or more: use"
+            + (f" at most {most}." if most else f" an order of at least 1, {items[0]} has one feature.")
         )
     return order, octaves, dimension
 

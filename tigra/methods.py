@@ -13,6 +13,9 @@ SMALL_STN = "C[3]-ST[6]-C[6]-ST[6]-FC[50]-FC[30]-FC[10]"
 LARGE_STN = "C[10]-ST[6]-C[20]-ST[6]-FC[500]-FC[300]-FC[100]"
 HARMNET = "HRC[1, 10]-HCN[10]-HRC[10, 10]-HRC[10, 20]-HCN[20]-HRC[20, 20]"
 
+LAYERS = {"convnet": ("C", "P", "FC"), "stn": ("C", "P", "ST", "FC"), "harmnet": ("HRC", "HCN", "HBN", "MP")}
+GRAPH = "SC", "DP", "S"  # layers of TIGraNet, which alone have a graph
+
 START_VALUES = ("he", "paper")  # of the FC layers: He's, and the paper's U[-1, 1]
 
 PLANES = {"init": "he", "smoothing": 0.0, "margin": 0, "standardise": True}  # images as they are, pixels standardised

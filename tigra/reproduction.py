@@ -15,6 +15,7 @@ from tigra.model_file import Model, check_writable, load_model, write_atomically
 from tigra.nearest import nearest_neighbour
 from tigra.run_records import are_numbers, effort_of, is_whole, one_or_range, spread
 from tigra.runs import fit_run, recipe_for, resume_run, save_fitted, save_run, start_run
+from tigra.sources import cache_folder
 from tigra.splits import Split, Splits, generator
 from tigra.tables import Row, Table
 from tigra.training import Training, accuracy, split_hash
@@ -52,11 +53,13 @@ class Experiment:
     seeds : how many runs of each row, at most, if not as many as the table says
     where : data_dir of `load_dataset`
     only : keys of the rows to run, if not all
+    finished : nothing will be run: without `seeds` a row has all the runs that the folder has, more than the table
+        asks for, too
     """
 
-    def __init__(self, table: Table, folder, quick=False, seeds=None, threads=1, where=None, only=()):
+    def __init__(self, table: Table, folder, quick=False, seeds=None, threads=1, where=None, only=(), finished=False):
         self.table, self.folder, self.quick, self.seeds = table, Path(folder), quick, seeds
-        self.threads, self.where = threads, where
+        self.threads, self.where, self.finished = threads, where, finished
         keys = [row.key for row in table.rows]
         for key in only:
             if key not in keys:
@@ -70,8 +73,16 @@ class Experiment:
     def n_runs(self, row: Row) -> int:
         """How many runs a row has."""
         if self.seeds is None:
-            return 1 if self.quick else row.runs
+            wanted = 1 if self.quick else row.runs
+            return max([wanted, *(number + 1 for number in self._kept_numbers(row))]) if self.finished else wanted
         return min(self.seeds, row.runs) if row.over == "fold" or row.is_fixed else self.seeds
+
+    def _kept_numbers(self, row: Row) -> list[int]:
+        """Seeds or folds of a row of which the folder has a file."""
+        before, after = f"{row.key}-{row.over}-", self.path(row, 0).name.rpartition("-0")[2]
+        names = [path.name for path in self.folder.glob(f"{before}*{after}")]
+        numbers = [name.removeprefix(before).removesuffix(after) for name in names]
+        return [int(number) for number in numbers if number.isdecimal()]
 
     def finished_rows(self) -> list[Row]:
         """Rows of which at least one run is finished."""
@@ -90,7 +101,7 @@ class Experiment:
             "data": data,
             "recipe": recipe,
             "tests": self.table.tests[row.dataset],
-            "transformations": self.table.transformations,
+            "transformations": self.table.quick_transformations if self.quick else self.table.transformations,
         }
         return json.loads(json.dumps(settings))
 
@@ -149,6 +160,7 @@ class Experiment:
         path = self.path(row, number, ".npz")
         kept = _kept_model(path, settings, splits)
         if kept:
+            kept.network.cache = cache_folder()  # an earlier start may have scattered some test images
             return self._found(kept.network, effort_of(kept.training), settings, splits, watch)
         started = time.monotonic()
         model = fit_run(splits, settings["recipe"], self.threads, watch.look)

@@ -37,7 +37,8 @@ class Table:
     tests : of each data set, by name, further options of `load_dataset` with which test images are made; the first
         is the one to compare with the paper
     transformations : how often test images are transformed anew, where they are
-    quick_data, quick_fit : changes with which the machinery can be tried in a minute or so; the numbers mean nothing
+    quick_data, quick_fit, quick_transformations : changes with which the machinery can be tried in a minute or so; the
+        numbers mean nothing
     """
 
     title: str
@@ -46,6 +47,7 @@ class Table:
     transformations: int = 1
     quick_data: dict = field(default_factory=dict)
     quick_fit: dict = field(default_factory=lambda: {"epochs": 2})
+    quick_transformations: int = 1
 
 
 TURNED = {"cubic": {"interpolation": "cubic"}, "linear": {"interpolation": "linear"}}

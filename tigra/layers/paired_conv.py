@@ -27,8 +27,8 @@ class PairedConv(Layer):
     gradients : J, how many products of gradients are terms of each map, too; the j-th is that of its own gradient and
         of the gradient of the map p = k + j (counted around: K_in is 0 again), weighted by alpha_{i,M+1+j,k},
 
-        g_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p),   node by node
-                  (on a padded grid, at node n: sum_m W_nm / d (y_k,n - y_k,m) (y_p,n - y_p,m))
+        q_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p),   node by node
+                  (on a padded grid, at node n: sum_m W_nm (y_k,n - y_k,m) (y_p,n - y_p,m), with W = I - L)
 
         for which M must be at least 1. Filters of the Laplacian are the same in all directions, so that they answer to
         an edge as to a blob; how steep a map is (j = 0), and whether two maps rise in the same direction (j > 0), does
@@ -55,8 +55,8 @@ class PairedConv(Layer):
             raise UsageError(f"active must be 'map', 'union' or 'all', got {active!r}.")
         if np.ndim(alpha) != 3 or not np.size(alpha) or np.shape(threshold) != np.shape(alpha)[:1]:
             raise ShapeError(
-                "PairedConv expects alpha of shape (K_out, M+1, K_in), none of them 0, and threshold of shape (K_out,),"
-                f" got {np.shape(alpha)} and {np.shape(threshold)}."
+                "PairedConv expects alpha of shape (K_out, M+1, K_in), or (K_out, M+1+J, K_in) with J gradients, none of"
+                f" them 0, and threshold of shape (K_out,), got {np.shape(alpha)} and {np.shape(threshold)}."
             )
         if not isinstance(gradients, (int, np.integer)) or not 0 <= gradients <= np.shape(alpha)[2]:
             raise UsageError(
@@ -130,12 +130,12 @@ class PairedConv(Layer):
         return laplacian_powers_adjoint(self.graph, grad_terms[: self.degree + 1], room)
 
     def _weights(self) -> np.ndarray:
-        """alpha / s as a matrix (K_out, (M+1) K_in)."""
+        """alpha / s as a matrix (K_out, (M+1+J) K_in)."""
         alpha = self.params["alpha"]
         return alpha.reshape(len(alpha), -1) / self.state["deviation"][:, None]
 
     def _terms(self, signal):
-        """(1[N_k] L^m y_k as (M+1, K_in, N, B), y and L y for gradients, the sets or None if not needed, Omega)."""
+        """(1[N_k] L^m y_k and 1[N_k] q_{k,j} as (M+1+J, K_in, N, B), y and L y, the sets or None if all nodes, Omega)."""
         alpha = self.params["alpha"]
         y, sets = self._check_signal(signal, alpha.shape[2], self.graph.n_nodes)
         omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
@@ -171,18 +171,18 @@ class PairedConv(Layer):
         return z
 
     def _fill_gradients(self, maps, out):
-        """out[j, k] = g_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p); maps are y and L y."""
+        """out[j, k] = q_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p); maps are y and L y."""
         y, filtered = maps
         sums, products = (self._space.array(name, y.shape, y.dtype) for name in ("sums", "products"))
-        for j, g in enumerate(out):
+        for j, q in enumerate(out):
             for k, p in self._partners(j):  # map by map: what is used again is still in the cache
                 np.multiply(y[k], filtered[p], out=sums[k])
                 sums[k] += np.multiply(y[p], filtered[k], out=products[k])
                 np.multiply(y[k], y[p], out=products[k])
-            laplacian_step(self.graph, products, sums, -1, 0, 1, out=g)
+            laplacian_step(self.graph, products, sums, -1, 0, 1, out=q)
 
     def _add_gradients_adjoint(self, maps, grad_terms):
-        """Add to dE/dy and dE/d(L y), the first two of grad_terms, what comes through g, whose dE/dg are the last."""
+        """Add to dE/dy and dE/d(L y), the first two of grad_terms, what comes through q, whose dE/dq are the last."""
         (y, filtered), (grad_y, grad_filtered) = maps, grad_terms[:2]
         filtered_h, scratch = (self._space.array(name, y.shape, y.dtype) for name in ("sums", "products"))
         for j, h in enumerate(grad_terms[self.degree + 1 :]):
