@@ -82,6 +82,15 @@ def test_no_row_stands_there_without_records_and_no_record_without_a_row():
     assert n_files == sum(len(records_of(table, row)) for table, row in ROWS)
 
 
+def test_what_is_not_run_yet_is_said():
+    lines = (DOCS / "results.md").read_text(encoding="utf-8").splitlines()
+    for name, table in TABLES.items():
+        missing = {row.key: row.runs - len(records_of(name, row)) for row in table.rows}
+        texts = [f"`{key}` {number}" for key, number in missing.items() if number > 0]
+        said = [line for line in lines if line.startswith(f"| `{name}` | `")]
+        assert said == ([f"| `{name}` | {', '.join(texts)} |"] if texts else [])
+
+
 @pytest.mark.parametrize("path", sorted((DOCS / "ideas").glob("*.json")), ids=lambda path: path.stem)
 def test_what_was_tried_is_what_the_records_say(path):
     results = ideas.read(path, path.stem)  # refused where the recipe has changed since: run it again
