@@ -27,6 +27,17 @@ def _check_figure(table: str, figure: str) -> None:
     check_writable(figure, "the figure", "--figure")
 
 
+def _keep_finished_rows(experiment: Experiment, what: str) -> None:
+    """Leave rows alone of which there are runs; complain if there are none."""
+    if left_out := experiment.left_out():
+        others = f" and {n_more} more" if (n_more := len(left_out) - 1) else ""
+        click.echo(f"Note: {left_out[0].name}{others} left out: damaged, or of other settings than today's.", err=True)
+    experiment.rows = experiment.finished_rows()
+    if not experiment.rows:
+        kind = "quick runs" if experiment.quick else "runs"
+        raise click.UsageError(f"No {kind} of {what} are finished in {experiment.folder}; name their folder with --out.")
+
+
 @click.command()
 @click.argument("table", type=click.Choice(list(TABLES)))
 @click.option("--seeds", type=click.IntRange(min=1), help="Runs of each row.  [default: as many as the table asks for]")
@@ -69,16 +80,8 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only, finished)
     todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
     if finished:
-        if left_out := experiment.left_out():
-            others = f" and {n_more} more" if (n_more := len(left_out) - 1) else ""
-            click.echo(
-                f"Note: {left_out[0].name}{others} left out: damaged, or of other settings than today's.", err=True
-            )
-        todo, experiment.rows = [], experiment.finished_rows()
-        if not experiment.rows:
-            which = " in these rows" if only else ""
-            kind = "quick runs" if quick else "runs"
-            raise click.UsageError(f"No {kind} of this table are finished{which} in {out}; name their folder with --out.")
+        todo = []
+        _keep_finished_rows(experiment, "these rows" if only else "this table")
     failed = []
     with Progress() as progress, StopSignals() as stop:
         for place, (row, number) in enumerate(todo, start=1):

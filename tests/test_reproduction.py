@@ -299,7 +299,7 @@ def test_the_command(tmp_path, monkeypatch):
     nothing = CliRunner().invoke(main, [*words, str(tmp_path / "other")])
     assert nothing.exit_code == 2 and "No quick runs of this table are finished in " in nothing.stderr
     nothing = CliRunner().invoke(main, [*words, str(tmp_path), "--row", "paper"])
-    assert nothing.exit_code == 2 and "are finished in these rows in " in nothing.stderr
+    assert nothing.exit_code == 2 and "No quick runs of these rows are finished in " in nothing.stderr
     empty = CliRunner().invoke(main, [*words, ""])
     assert empty.exit_code == 2 and "--out needs the name of a folder" in empty.stderr
     (tmp_path / "best-seed-0-quick.json").write_text("half a rec")
