@@ -5,9 +5,9 @@
 For each idea networks are trained as `tigra train` does. They are tested on digits of MNIST's *training* file that
 they did not learn from: upright, which is what one may choose by, and rotated, with either interpolation, as a
 diagnosis. (Of MNIST-rot these are the validation digits, which choose the epoch, too: upright numbers are a little
-flattered, for all ideas alike.) Each seed's numbers are written to docs/ideas/DATASET.json at once, beside the recipe and what was changed,
-and are not computed again; a file of another recipe is refused. Tables go to standard output. One thread; the table of
-MNIST-012 in docs/results.md took half an hour.
+flattered, for all ideas alike.) Each seed's numbers are written to docs/ideas/DATASET.json at once, beside the recipe
+and what was changed, and are not computed again; a file of another recipe is refused. Tables go to standard output.
+One thread; the table of MNIST-012 in docs/results.md took half an hour.
 """
 
 from __future__ import annotations

@@ -56,9 +56,8 @@ def info(model, as_json):
         click.echo(f"\nfitted on {content['dataset']}")
     elif content["dataset"]:
         state = "finished" if content["finished"] else "interrupted, go on with tigra train --resume"
-        click.echo(
-            f"\ntrained on {content['dataset']}, {content['epochs']} epoch{'s' if content['epochs'] != 1 else ''} ({state}), best {content['best_epoch']}"
-        )
+        epochs = f"{content['epochs']} epoch{'s' if content['epochs'] != 1 else ''}"
+        click.echo(f"\ntrained on {content['dataset']}, {epochs} ({state}), best {content['best_epoch']}")
     if content["accuracy"]:
         click.echo(", ".join(f"{name} {percent(value)}" for name, value in content["accuracy"].items()))
 

@@ -18,17 +18,19 @@ from tigra.reproduction import Experiment, Stopped, Watch
 from tigra.tables import TABLES
 
 
-def _check_figure(table: str, figure: str) -> None:
-    """Complain before the work, not after it."""
+def _check_figure(table: str, figure: str, out: Path, finished: bool) -> None:
+    """Complain before the work, not after it; the folder of the runs, in which the figure may be wanted, is made."""
     if table != "rotations":
         raise click.UsageError("--figure draws the curve of the table rotations; leave it out for others.")
     require_matplotlib("--figure")
     check_ending(figure)
+    if not finished:
+        out.mkdir(parents=True, exist_ok=True)
     check_writable(figure, "the figure", "--figure")
 
 
 def _keep_finished_rows(experiment: Experiment, what: str) -> None:
-    """Leave rows alone of which there are runs; complain if there are none."""
+    """Drop the rows of which no run is finished; complain if none is left."""
     if left_out := experiment.left_out():
         others = f" and {n_more} more" if (n_more := len(left_out) - 1) else ""
         click.echo(f"Note: {left_out[0].name}{others} left out: damaged, or of other settings than today's.", err=True)
@@ -74,9 +76,7 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
         raise click.UsageError("--out needs the name of a folder; leave it out for results/TABLE.")
     out = Path(out or f"results/{table}")
     if figure is not None:
-        if not finished:
-            out.mkdir(parents=True, exist_ok=True)  # the figure may be wanted in it
-        _check_figure(table, figure)
+        _check_figure(table, figure, out, finished)
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only, finished)
     todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
     if finished:

@@ -337,8 +337,9 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
     words = ["reproduce", "rotations", "--quick", "--row", "upright", "--data-dir", str(tmp_path), "--out", str(new)]
     early = CliRunner().invoke(main, [*words, "--figure", str(new / "curve.png")])  # stops only for want of MNIST
     assert early.exit_code == 1 and "mnist" in early.stderr.lower() and "figure" not in early.stderr
-    wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--figure", "curve.png"])
-    assert wrong.exit_code == 2 and "table rotations" in wrong.stderr
+    unmade = tmp_path / "unmade"
+    wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--figure", "curve.png", "--out", str(unmade)])
+    assert wrong.exit_code == 2 and "table rotations" in wrong.stderr and not unmade.exists()
 
 
 def test_the_curve_says_what_it_shows_and_is_the_same_file_each_time(tmp_path, monkeypatch):
