@@ -80,6 +80,12 @@ IDEAS = {
         "S[6]": {"architecture": DEEP.replace("S[12]", "S[6]")},
         "edges of weight 1, all eight": {"diagonal_weight": 1.0},
         "floor 0.15": {"floor": 0.15},
+        "logarithms of statistics": {"log": 0.03},
+        "24, 48 and 48 maps": {"architecture": DEEP.replace("[16,", "[24,").replace("[32,", "[48,")},
+        "learning rate 0.002": {"learning_rate": 0.002},
+        "learning rate 0.01": {"learning_rate": 0.01},
+        "weight decay 0.02": {"weight_decay": 0.02},
+        "no label smoothing": {"label_smoothing": 0.0},
         "digits moved by up to half a pixel (`jitter`)": {"jitter": 0.5},
     },
 }  # fmt: skip
