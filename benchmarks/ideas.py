@@ -188,12 +188,14 @@ def main() -> None:
         parser.error(f"no ideas for {', '.join(sorted(unknown))}; there are some for {', '.join(IDEAS)}")
     if options.seeds < 1:
         parser.error(f"--seeds is a number of at least 1, got {options.seeds}")
-    chosen = [idea for dataset in options.datasets or IDEAS for idea in IDEAS[dataset]]
-    if not any(options.match in idea for idea in chosen):
+    datasets = options.datasets or list(IDEAS)
+    chosen = [idea for dataset in datasets for idea in IDEAS[dataset]]
+    datasets = [dataset for dataset in datasets if any(options.match in idea for idea in IDEAS[dataset])]
+    if not datasets:
         parser.error(f"no idea contains {options.match!r}; there are: {'; '.join(chosen)}")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
-        for dataset in options.datasets or IDEAS:
+        for dataset in datasets:
             _run(dataset, options)
     except (TigraError, OSError) as error:
         sys.exit(f"Error: {error}")
@@ -203,14 +205,15 @@ def main() -> None:
 
 def _run(dataset: str, options) -> None:
     path = options.out / f"{dataset}.json"
-    results = read(path, dataset)
     for idea in (idea for idea in IDEAS[dataset] if options.match in idea):
-        for seed in range(len(results.get(idea, [])), options.seeds):
-            accuracies = measured(dataset, idea, seed, options.data_dir, options.threads)
-            results.setdefault(idea, []).append(accuracies)
-            results = read(path, dataset) | {idea: results[idea]}  # another process may have written others meanwhile
-            write_atomically(path, written(dataset, results))
+        runs = read(path, dataset).get(idea, [])
+        while len(runs) < options.seeds:
+            mine = [*runs, measured(dataset, idea, len(runs), options.data_dir, options.threads)]
+            results = read(path, dataset)  # another process may have written meanwhile, of this idea, too
+            runs = max(mine, results.get(idea, []), key=len)
+            write_atomically(path, written(dataset, results | {idea: runs}))
     _tell("")
+    results = read(path, dataset)
     in_order = {idea: results[idea] for idea in IDEAS[dataset] if idea in results}
     print("\n".join([f"**{dataset}**", "", *table(in_order), ""]), flush=True)
 

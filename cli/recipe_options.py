@@ -7,6 +7,8 @@ import click
 from tigra.architecture import GROUNDS, MIXINGS, MOST_STEPS
 from tigra.layers.dense import START_VALUES
 from tigra.layers.spatial_transformer import OUTSIDE
+from tigra.methods import GRAPH, LAYERS, METHODS
+from tigra.notation import parse_architecture
 from tigra.optim import SCHEDULES
 
 _FIT = (
@@ -49,6 +51,8 @@ def _names(options) -> tuple[str, ...]:
 
 
 FIT_OPTIONS, GRAPH_OPTIONS = _names(_FIT), _names(_GRAPH)
+CONVOLUTION_OPTIONS = "active", "mixing", "diffusion"  # of these, what only SC has a use for
+DENSE_OPTIONS = "weight_decay", "init"  # what only FC has
 NETWORK_OPTIONS = _names((_ARCHITECTURE, *_IMAGES, *_GRAPH, _INIT, _OUTSIDE))
 
 
@@ -57,3 +61,30 @@ def recipe_options(command):
     for name, kind, text in reversed(_ALL):
         command = click.option(name, type=kind, default=None, show_default="the recipe's", help=text)(command)
     return command
+
+
+def check_method(method: str, settings: dict) -> None:
+    """Complain about settings that the method or the architecture has no use for, before anything is loaded."""
+    text = settings["architecture"]
+    layers = {item.name for item in parse_architecture(text)} if text is not None else set(LAYERS.get(method, GRAPH))
+    if layers & {"W", "PCA"}:
+        raise click.UsageError("W and PCA are layers of DeepScat, which is fitted, not trained: use --method deepscat.")
+    if foreign := layers - set(LAYERS.get(method, layers)):
+        raise click.UsageError(
+            f"Method {method} is made of {', '.join(LAYERS[method])}, and has no {min(foreign)}; leave out --method or"
+            " change --architecture."
+        )
+    given = [name for name in NETWORK_OPTIONS + FIT_OPTIONS if settings[name] is not None]
+    who = f"Method {method}" if method in METHODS else "This architecture"
+    for name in given:
+        option = "--" + name.replace("_", "-")
+        if name in GRAPH_OPTIONS and not layers & set(GRAPH):
+            raise click.UsageError(f"{who} works on pixels, and has no use for {option}; leave it out.")
+        if name in CONVOLUTION_OPTIONS and "SC" not in layers:
+            raise click.UsageError(f"{option} is for spectral convolutions (SC), and there are none; leave it out.")
+        if name in DENSE_OPTIONS and "HRC" in layers:
+            raise click.UsageError(f"{option} is for FC layers, and a harmonic network has none; leave it out.")
+    if settings["outside"] is not None and "ST" not in layers:
+        raise click.UsageError("--outside is for spatial transformers, as method stn has them; leave it out.")
+    if method == "harmnet" and settings["recipe"] != "best":
+        raise click.UsageError("--recipe chooses start values of FC layers, and harmnet has none; leave it out.")

@@ -19,12 +19,12 @@ from tigra.tables import TABLES
 
 
 def _check_figure(table: str, figure: str, out: Path, finished: bool) -> None:
-    """Complain before the work, not after it; the folder of the runs, in which the figure may be wanted, is made."""
+    """Complain before the work, not after it; the folder of the runs is made if the figure is wanted in it."""
     if table != "rotations":
         raise click.UsageError("--figure draws the curve of the table rotations; leave it out for others.")
     require_matplotlib("--figure")
     check_ending(figure)
-    if not finished:
+    if not finished and Path(figure).resolve().parent == out.resolve():
         out.mkdir(parents=True, exist_ok=True)
     check_writable(figure, "the figure", "--figure")
 
@@ -42,7 +42,7 @@ def _keep_finished_rows(experiment: Experiment, what: str) -> None:
 
 @click.command()
 @click.argument("table", type=click.Choice(list(TABLES)))
-@click.option("--seeds", type=click.IntRange(min=1), help="Runs of each row.  [default: as many as the table asks for]")
+@click.option("--seeds", type=click.IntRange(min=1), help="Runs of each row.  [default: as many as the table asks for; with --finished, all]")
 @click.option("--row", "only", multiple=True, help="Only this row, by its short name; may be given several times.")
 @click.option(
     "--quick", is_flag=True, help="A few steps on a few images, to try the machinery; the numbers mean nothing."
@@ -75,9 +75,9 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
     if out == "":
         raise click.UsageError("--out needs the name of a folder; leave it out for results/TABLE.")
     out = Path(out or f"results/{table}")
+    experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only, finished)
     if figure is not None:
         _check_figure(table, figure, out, finished)
-    experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only, finished)
     todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
     if finished:
         todo = []
@@ -110,6 +110,8 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
     if figure is not None and experiment.finished_rows():
         write_atomically(figure, draw(experiment, figure), "--figure")
         click.echo(f"Figure: {figure}", err=True)
+    elif figure is not None:
+        click.echo("No figure: no run has a result.", err=True)
     if as_json:
         found = [record for row, number in experiment.runs() if (record := experiment.record(row, number))]
         print_json({"table": table, "title": TABLES[table].title, "folder": str(out), "quick": quick, "runs": found})

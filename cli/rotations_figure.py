@@ -26,7 +26,7 @@ def curves(experiment) -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
     """Of each method and recipe, for each K as text, mean and deviation over its finished runs, in percent."""
     test, found = next(iter(experiment.table.tests["mnist-rot"])), {}
     for row in experiment.finished_rows():
-        records = [record for n in range(experiment.n_runs(row)) if (record := experiment.record(row, n))]
+        records = [record for n in experiment.numbers(row) if (record := experiment.record(row, n))]
         shares = [record["accuracy"]["test"].get(test) for record in records]
         values = [100 * statistics.mean(share) for share in shares if share]
         if not values:
@@ -91,7 +91,7 @@ def _plot(axes, every, line, colour, marker, inside, dashes, words) -> None:
 
 def _caption(experiment, lines) -> str:
     """What one must know to read it."""
-    n_digits = {row.data.get("n_train") for row in experiment.rows}
+    n_digits = {experiment.settings(row, 0)["data"].get("n_train") for row in experiment.rows}
     digits = f", {n_digits.pop():,} training digits" if len(n_digits) == 1 and None not in n_digits else ""
     test = next(iter(experiment.table.tests["mnist-rot"]))
     parts = [f"The paper's last figure, fig:randomrot{digits}, test digits turned by {test} interpolation"]

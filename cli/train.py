@@ -12,13 +12,11 @@ import click
 from tigra_cli.data_options import check_options, data_options, given_options, loading
 from tigra_cli.options import EXISTING_FILE
 from tigra_cli.output import Progress, duration, percent, print_json, table
-from tigra_cli.recipe_options import FIT_OPTIONS, GRAPH_OPTIONS, NETWORK_OPTIONS, recipe_options
+from tigra_cli.recipe_options import FIT_OPTIONS, NETWORK_OPTIONS, check_method, recipe_options
 
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
-from tigra.methods import GRAPH, LAYERS, METHODS
 from tigra.model_file import check_writable, load_model
-from tigra.notation import parse_architecture
 from tigra.recipes import RECIPE_NAMES
 from tigra.runs import (
     METHOD_NAMES,
@@ -86,7 +84,7 @@ def train(ctx, dataset, out, resume, method, threads, as_json, **settings):
             training, splits = _resumed(ctx, resume, dataset, threads, load)
         else:
             out = out or default_name(dataset)
-            _check_method(method, settings)
+            check_method(method, settings)
             splits = _loaded(dataset, out, settings, load)
             training = _fresh(splits, method, threads, settings, progress)
         progress.clear()
@@ -150,27 +148,6 @@ def _fresh(splits, method, threads, settings, progress):
     progress.show("measuring the statistics of the training images")
     recipe = recipe_for(splits.name, settings["recipe"], method)
     return start_run(splits, recipe, settings["seed"], threads, bool(settings["size"]) or None, **_changes(settings))
-
-
-def _check_method(method, settings) -> None:
-    """Complain about settings that the method or the architecture has no use for, before anything is loaded."""
-    text = settings["architecture"]
-    layers = {item.name for item in parse_architecture(text)} if text is not None else set(LAYERS.get(method, GRAPH))
-    if foreign := layers - set(LAYERS.get(method, layers)):
-        raise click.UsageError(
-            f"Method {method} is made of {', '.join(LAYERS[method])}, and has no {min(foreign)}; leave out --method or"
-            " change --architecture."
-        )
-    wrong = [name for name in GRAPH_OPTIONS if settings[name] is not None]
-    if wrong and not layers & set(GRAPH):
-        who = f"Method {method}" if method in METHODS else "This architecture"
-        option = "--" + wrong[0].replace("_", "-")
-        raise click.UsageError(f"{who} works on pixels, and has no use for {option}; leave it out.")
-    if settings["outside"] is not None and "ST" not in layers:
-        raise click.UsageError("--outside is for spatial transformers, as method stn has them; leave it out.")
-    if method == "harmnet" and (settings["init"] is not None or settings["recipe"] != "best"):
-        option = "--init" if settings["init"] is not None else "--recipe"
-        raise click.UsageError(f"{option} chooses start values of FC layers, and harmnet has none; leave it out.")
 
 
 def _fit(ctx, dataset, out, threads, as_json, settings) -> None:

@@ -78,7 +78,8 @@ def test_train_json_has_the_documented_keys(here):
 
 @pytest.mark.parametrize("architecture", ["C[2]-P[2]-FC[4]", "C[2]-ST[6]-FC[4]", "HRC[1, 2]-HCN[2]-HRC[2, 2]"])
 def test_networks_to_compare_with_go_through_every_command(here, architecture):
-    quick = ["--epochs", 1, "--architecture", architecture, "--init", "he", "--margin", 0]
+    quick = ["--epochs", 1, "--architecture", architecture, "--margin", 0]
+    quick += ["--init", "he"] if "FC" in architecture else []
     assert run("train", "mnist-012", *quick, "--out", "other.npz").stdout.startswith(f"mnist-012: {architecture}, ")
     assert "over 2 runs on 100 test images" in run("evaluate", "other.npz", "--runs", 2).stdout
     assert run("predict", "other.npz", "digit0.png").stdout.startswith("digit0.png: ")
@@ -143,7 +144,13 @@ def test_settings_reach_the_training(here):
         ("--method convnet --architecture SC[3,3]-S[4]-FC[10]", "is made of C, P, FC, and has no S;"),
         ("--method harmnet --architecture C[3]-P[2]-FC[10]", "is made of HRC, HCN, HBN, MP, and has no C;"),
         ("--method harmnet --recipe paper", "--recipe chooses start values of FC layers, and harmnet has none"),
-        ("--method harmnet --init he", "--init chooses start values of FC layers, and harmnet has none"),
+        ("--method harmnet --init he", "--init is for FC layers, and a harmonic network has none"),
+        ("--architecture HRC[1,4]-HCN[4]-HRC[4,4] --init he", "--init is for FC layers, and a harmonic network has none"),
+        ("--method harmnet --weight-decay 0.5", "--weight-decay is for FC layers, and a harmonic network has none"),
+        ("--architecture S[5]-FC[10] --mixing products", "--mixing is for spectral convolutions (SC), and there are"),
+        ("--method stn --architecture C[3]-P[2]-FC[10] --outside zeros", "--outside is for spatial transformers"),
+        ("--architecture W[2,5]-PCA[20]", "use --method deepscat"),
+        ("--method convnet --architecture W[2,5]-PCA[20]", "use --method deepscat"),
         ("--method deepscat --jitter 0.5", "leave out --jitter"),
         ("--method deepscat --ground border", "leave out --ground"),
     ],
@@ -451,6 +458,9 @@ def test_methods_to_compare_with_are_trained_or_fitted_by_their_recipes(tmp_path
     assert "--outside is for spatial transformers" in refused.stderr
     run("train", "mnist-012", "--method", "stn", "--outside", "border", "--epochs", "1", *out)
     assert load_model(tmp_path / "model.npz").network.options["outside"] == "border"
+    assert "trained on mnist-012, 1 epoch (" in run("info", tmp_path / "model.npz").stdout
+    run("train", "mnist-012", "--method", "stn", "--architecture", "C[2]-ST[6]-P[4]-FC[3]", "--epochs", "2", *out)
+    assert "trained on mnist-012, 2 epochs (" in run("info", tmp_path / "model.npz").stdout
     refused = run("train", "mnist-012", "--method", "deepscat", "--architecture", "W[1, 2]", expect=2)
     assert "DeepScat is W[order, octaves]-PCA[dimension]" in refused.stderr
     assert "of a TIGraNet" in run("figures", tmp_path / "model.npz", "--out", tmp_path / "f", expect=2).stderr

@@ -231,9 +231,9 @@ def test_seeds_rows_and_folds_are_limited(tmp_path):
     with pytest.raises(UsageError, match="no row 'far'; it has net, near"):
         experiment(tmp_path, only=["far"])
     fixed = Row("fixed", "always the same", "mnist-012", method="deepscat", runs=1, is_fixed=True)
-    assert experiment(tmp_path, seeds=3).n_runs(fixed) == 1
+    assert experiment(tmp_path, seeds=3).numbers(fixed) == [0]
     folds = Table("Folds", (Row("f", "folds", "eth-80", over="fold", runs=10),), {"eth-80": {"": {}}})
-    assert Experiment(folds, tmp_path, seeds=99).n_runs(folds.rows[0]) == 10
+    assert Experiment(folds, tmp_path, seeds=99).numbers(folds.rows[0]) == list(range(10))
     assert Experiment(folds, tmp_path).settings(folds.rows[0], 4)["data"] == {"fold": 4}
 
 
@@ -260,10 +260,17 @@ def test_what_is_finished_counts_though_the_table_asks_for_fewer(tmp_path):
     (tmp_path / "near-seed-7.json").write_text("")  # not a quick one
     assert "| 1 seed |" in experiment(tmp_path).markdown()
     found = experiment(tmp_path, finished=True)
-    assert found.n_runs(row) == 4 and "| 2 seeds |" in found.markdown()
-    assert experiment(tmp_path, finished=True, seeds=1).n_runs(row) == 1
+    assert found.numbers(row) == [0, 3] and "| 2 seeds |" in found.markdown()
+    assert experiment(tmp_path, finished=True, seeds=1).numbers(row) == [0]
+    (tmp_path / "near-seed-20261117-quick.json").write_text("")  # a copy with a date, say
+    assert found.numbers(row) == [0, 3, 20261117] and [path.name for path in found.left_out()] == [
+        "near-seed-20261117-quick.json"
+    ]
+    fixed = Row("near", "always the same", "mnist-012", method="deepscat", runs=1, is_fixed=True)
+    assert found.numbers(fixed) == [0]
     folds = Table("Folds", (Row("f", "folds", "eth-80", over="fold", runs=10),), {"eth-80": {"": {}}})
-    assert Experiment(folds, tmp_path, finished=True).n_runs(folds.rows[0]) == 10
+    (tmp_path / "f-fold-12.json").write_text("")
+    assert Experiment(folds, tmp_path, finished=True).numbers(folds.rows[0]) == list(range(10))
 
 
 def test_folds_have_one_protocol_and_runs_keep_their_threads(tmp_path):
@@ -327,6 +334,11 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
     done = CliRunner().invoke(main, [*words, str(tmp_path / "curve.png")])
     assert done.exit_code == 0 and (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert done.stderr == f"Figure: {tmp_path / 'curve.png'}\n"
+    assert "| 2 seeds |" in done.stdout
+    upright = next(row for row in one.rows if row.key == "upright")
+    record = json.loads(one.path(upright, 0).read_text()) | {"settings": one.settings(upright, 9)}
+    one.path(upright, 9).write_text(json.dumps(record))
+    assert "| 3 seeds |" in CliRunner().invoke(main, words[:-1]).stdout, "the table asks for three, of which one is missing"
     for file in ("curve.txt", "png", ""):
         wrong = CliRunner().invoke(main, [*words, file and str(tmp_path / file)])
         assert wrong.exit_code == 2 and ".png, .svg or .pdf" in wrong.stderr
@@ -338,8 +350,25 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
     early = CliRunner().invoke(main, [*words, "--figure", str(new / "curve.png")])  # stops only for want of MNIST
     assert early.exit_code == 1 and "mnist" in early.stderr.lower() and "figure" not in early.stderr
     unmade = tmp_path / "unmade"
-    wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--figure", "curve.png", "--out", str(unmade)])
-    assert wrong.exit_code == 2 and "table rotations" in wrong.stderr and not unmade.exists()
+    for table, words, message in (
+        ("mnist-012", ["--figure", "curve.png"], "table rotations"),
+        ("rotations", ["--figure", str(unmade / "curve.png"), "--row", "none"], "no row 'none'"),
+        ("rotations", ["--figure", str(tmp_path / "none" / "curve.png")], "Cannot write the figure"),
+        ("rotations", ["--figure", str(unmade / "curve.png"), "--finished"], "Cannot write the figure"),
+    ):
+        wrong = CliRunner().invoke(main, ["reproduce", table, *words, "--out", str(unmade)])
+        assert wrong.exit_code in (1, 2) and message in wrong.stderr and not unmade.exists()
+
+
+def test_a_figure_of_nothing_is_not_drawn_and_that_is_said(tmp_path, monkeypatch):
+    def fail(*_):
+        raise TrainingError("Diverged.")
+
+    monkeypatch.setattr(Experiment, "run", fail)
+    words = ["reproduce", "rotations", "--quick", "--row", "upright", "--out", str(tmp_path)]
+    done = CliRunner().invoke(main, [*words, "--figure", str(tmp_path / "curve.png")])
+    assert done.exit_code == 1 and "No figure: no run has a result." in done.stderr
+    assert not (tmp_path / "curve.png").exists()
 
 
 def test_the_curve_says_what_it_shows_and_is_the_same_file_each_time(tmp_path, monkeypatch):
@@ -353,7 +382,8 @@ def test_the_curve_says_what_it_shows_and_is_the_same_file_each_time(tmp_path, m
     svg, pdf = draw(one, "x.svg"), draw(one, "x.PDF")
     assert "bars: one standard deviation over runs" in svg.decode() and "thin line" in svg.decode()
     one.quick = True
-    assert "QUICK: the numbers mean nothing" in draw(one, "x.svg").decode()
+    quick = draw(one, "x.svg").decode()
+    assert "QUICK: the numbers mean nothing" in quick and "500 training digits" in quick and "10,000" not in quick
     one.quick = False
     monkeypatch.setattr("time.time", lambda: 2e9)
     assert draw(one, "x.svg") == svg and draw(one, "x.PDF") == pdf and pdf.startswith(b"%PDF")
@@ -377,10 +407,11 @@ def test_the_curve_has_its_points_bars_and_markers_where_they_belong(tmp_path, m
         (("convnet", "paper"), [(1, 40.0), (2, 60.0)]),
         (("convnet", "best"), [(1, 50.0)]),
     ):
-        colour, marker, inside, _, words = STYLES[key]
+        colour, marker, inside, dashes, words = STYLES[key]
         line = drawn.pop(words)
         assert list(zip(*line.get_data(), strict=True)) == points
         assert (line.get_marker(), line.get_markerfacecolor(), line.get_color()) == (marker, inside, colour)
+        assert line.get_linestyle() == dashes
     assert not drawn
     level = [list(line.get_ydata()) for line in axes.get_lines() if line.get_linewidth() == 0.8]
     assert level == [[90.0, 90.0]], "the thin line: training on upright digits alone"

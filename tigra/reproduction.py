@@ -68,25 +68,26 @@ class Experiment:
 
     def runs(self) -> list[tuple[Row, int]]:
         """Every run there is to do: (row, number of the seed or fold)."""
-        return [(row, number) for row in self.rows for number in range(self.n_runs(row))]
+        return [(row, number) for row in self.rows for number in self.numbers(row)]
 
-    def n_runs(self, row: Row) -> int:
-        """How many runs a row has."""
-        if self.seeds is None:
-            wanted = 1 if self.quick else row.runs
-            return max([wanted, *(number + 1 for number in self._kept_numbers(row))]) if self.finished else wanted
-        return min(self.seeds, row.runs) if row.over == "fold" or row.is_fixed else self.seeds
+    def numbers(self, row: Row) -> list[int]:
+        """Seeds or folds of a row's runs."""
+        is_limited = row.over == "fold" or row.is_fixed
+        if self.seeds is not None:
+            return list(range(min(self.seeds, row.runs) if is_limited else self.seeds))
+        wanted = list(range(1 if self.quick else row.runs))
+        return sorted({*wanted, *self._kept_numbers(row)}) if self.finished and not is_limited else wanted
 
     def _kept_numbers(self, row: Row) -> list[int]:
         """Seeds or folds of a row of which the folder has a file."""
         before, after = f"{row.key}-{row.over}-", self.path(row, 0).name.rpartition("-0")[2]
         names = [path.name for path in self.folder.glob(f"{before}*{after}")]
         numbers = [name.removeprefix(before).removesuffix(after) for name in names]
-        return [int(number) for number in numbers if number.isdecimal()]
+        return [int(number) for number in numbers if number.isdecimal()]  # no more than the folder has files
 
     def finished_rows(self) -> list[Row]:
         """Rows of which at least one run is finished."""
-        return [row for row in self.rows if any(self.record(row, number) for number in range(self.n_runs(row)))]
+        return [row for row in self.rows if any(self.record(row, number) for number in self.numbers(row))]
 
     def settings(self, row: Row, number: int) -> dict:
         """All that decides a run's numbers, as JSON knows it: a record with other settings is out of date."""
@@ -254,7 +255,7 @@ class Experiment:
         return "\n".join(lines[:-1])
 
     def _cells(self, row: Row, tests: list[str]) -> list[str]:
-        records = [record for n in range(self.n_runs(row)) if (record := self.record(row, n))]
+        records = [record for n in self.numbers(row) if (record := self.record(row, n))]
         accuracies = [record["accuracy"] for record in records]
         cells = [row.words, row.paper or "-"]
         cells += [spread([100 * statistics.mean(a["test"][t]) for a in accuracies if t in a["test"]]) for t in tests]
@@ -268,7 +269,7 @@ class Experiment:
 
     def _protocols(self, rows) -> list[str]:
         """One for each way in which runs were made; folds are all made in one way."""
-        found = [(row, n, record) for row in rows for n in range(self.n_runs(row)) if (record := self.record(row, n))]
+        found = [(row, n, record) for row in rows for n in self.numbers(row) if (record := self.record(row, n))]
         texts = [
             record["protocol"].replace(f", fold {n},", ", each object in turn,")
             if row.over == "fold"

@@ -28,7 +28,8 @@ class PairedConv(Layer):
         of the gradient of the map p = k + j (counted around: K_in is 0 again), weighted by alpha_{i,M+1+j,k},
 
         q_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p),   node by node
-                  (on a padded grid, at node n: sum_m W_nm (y_k,n - y_k,m) (y_p,n - y_p,m), with W = I - L)
+                  (on a padded grid, at node n: sum_m w_nm (y_k,n - y_k,m) (y_p,n - y_p,m) over its neighbours m, those
+                  outside of the grid, too, where y is 0; w_nm = -L_nm)
 
         for which M must be at least 1. Filters of the Laplacian are the same in all directions, so that they answer to
         an edge as to a blob; how steep a map is (j = 0), and whether two maps rise in the same direction (j > 0), does
