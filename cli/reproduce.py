@@ -42,7 +42,11 @@ def _keep_finished_rows(experiment: Experiment, what: str) -> None:
 
 @click.command()
 @click.argument("table", type=click.Choice(list(TABLES)))
-@click.option("--seeds", type=click.IntRange(min=1), help="Runs of each row.  [default: as many as the table asks for; with --finished, all]")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    help="Runs of each row.  [default: as many as the table asks for; with --finished, all]",
+)
 @click.option("--row", "only", multiple=True, help="Only this row, by its short name; may be given several times.")
 @click.option(
     "--quick", is_flag=True, help="A few steps on a few images, to try the machinery; the numbers mean nothing."

@@ -145,7 +145,7 @@ def test_settings_reach_the_training(here):
         ("--method harmnet --architecture C[3]-P[2]-FC[10]", "is made of HRC, HCN, HBN, MP, and has no C;"),
         ("--method harmnet --recipe paper", "--recipe chooses start values of FC layers, and harmnet has none"),
         ("--method harmnet --init he", "--init is for FC layers, and a harmonic network has none"),
-        ("--architecture HRC[1,4]-HCN[4]-HRC[4,4] --init he", "--init is for FC layers, and a harmonic network has none"),
+        ("--architecture HRC[1,4]-HCN[4] --init he", "--init is for FC layers, and a harmonic network has none"),
         ("--method harmnet --weight-decay 0.5", "--weight-decay is for FC layers, and a harmonic network has none"),
         ("--architecture S[5]-FC[10] --mixing products", "--mixing is for spectral convolutions (SC), and there are"),
         ("--method stn --architecture C[3]-P[2]-FC[10] --outside zeros", "--outside is for spatial transformers"),

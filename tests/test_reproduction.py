@@ -338,7 +338,7 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
     upright = next(row for row in one.rows if row.key == "upright")
     record = json.loads(one.path(upright, 0).read_text()) | {"settings": one.settings(upright, 9)}
     one.path(upright, 9).write_text(json.dumps(record))
-    assert "| 3 seeds |" in CliRunner().invoke(main, words[:-1]).stdout, "the table asks for three, of which one is missing"
+    assert "| 3 seeds |" in CliRunner().invoke(main, words[:-1]).stdout, "0, 1 and 9; the table asks for 0, 1 and 2"
     for file in ("curve.txt", "png", ""):
         wrong = CliRunner().invoke(main, [*words, file and str(tmp_path / file)])
         assert wrong.exit_code == 2 and ".png, .svg or .pdf" in wrong.stderr
