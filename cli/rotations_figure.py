@@ -73,7 +73,7 @@ def figure_of(experiment):
     axes.set_xlabel("K, angles of training digits")
     axes.set_ylabel("accuracy on digits at any angle, %")
     axes.grid(True, alpha=0.3)
-    axes.legend(fontsize=9)
+    figure.legend(loc="outside upper center", ncols=3, fontsize=9)  # beside the lines, which go everywhere
     figure.supxlabel(_caption(experiment, lines), fontsize=8)
     return figure
 
@@ -94,10 +94,11 @@ def _caption(experiment, lines) -> str:
     n_digits = {experiment.settings(row, 0)["data"].get("n_train") for row in experiment.rows}
     digits = f", {n_digits.pop():,} training digits" if len(n_digits) == 1 and None not in n_digits else ""
     test = next(iter(experiment.table.tests["mnist-rot"]))
-    parts = [f"The paper's last figure, fig:randomrot{digits}, test digits turned by {test} interpolation"]
-    if any(deviation > 0 for line in lines.values() for _, deviation in line.values()):
-        parts.append("bars: one standard deviation over runs")
-    caption = "; ".join(parts)
+    text = [f"The paper's last figure, fig:randomrot{digits}, test digits turned by {test} interpolation"]
+    marks = []
     if "1" in lines.get(("tigranet", "best"), {}):
-        caption += "\nthin line: TIGraNet trained on upright digits alone"
-    return caption + ("\nQUICK: the numbers mean nothing" if experiment.quick else "")
+        marks.append("thin line: TIGraNet trained on upright digits alone")
+    if any(deviation > 0 for line in lines.values() for _, deviation in line.values()):
+        marks.append("bars: one standard deviation over runs")
+    text += ["; ".join(marks)] if marks else []
+    return "\n".join([*text, "QUICK: the numbers mean nothing"] if experiment.quick else text)

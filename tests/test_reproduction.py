@@ -422,7 +422,11 @@ def test_the_curve_has_its_points_bars_and_markers_where_they_belong(tmp_path, m
         [[1, 91.5], [1, 92.5]],
     ]
     caption = figure.get_supxlabel()
-    assert "10,000 training digits" in caption and "cubic interpolation" in caption
+    assert "10,000 training digits" in caption and "cubic interpolation" in caption and "bars" in caption
+    figure.draw_without_rendering()
+    for text in (figure._supxlabel, figure.legends[0]):
+        box = text.get_window_extent()
+        assert 0 <= box.x0 and box.x1 <= figure.bbox.width and 0 <= box.y0 and box.y1 <= figure.bbox.height
 
 
 def test_a_run_that_another_process_has_finished_meanwhile_is_not_done_again(tmp_path, monkeypatch):
