@@ -70,7 +70,6 @@ IDEAS = {
         "no gradients (`mixing=\"pairs\"`)": {"mixing": "pairs"},
         "maps not smoothed behind convolutions (`diffusion=0`)": {"diffusion": 0},
         "maps smoothed twice": {"diffusion": 2},
-        "smoothing 0.7": {"smoothing": 0.7},
         "smoothing 1.5": {"smoothing": 1.5},
         "DP[400] in all layers": {"architecture": DEEP.replace("DP[600]", "DP[400]")},
         "no pooling": {"architecture": DEEP.replace("-DP[600]", "")},
@@ -82,11 +81,9 @@ IDEAS = {
         "floor 0.15": {"floor": 0.15},
         "logarithms of statistics": {"log": 0.03},
         "24, 48 and 48 maps": {"architecture": DEEP.replace("[16,", "[24,").replace("[32,", "[48,")},
-        "learning rate 0.002": {"learning_rate": 0.002},
         "learning rate 0.01": {"learning_rate": 0.01},
         "weight decay 0.02": {"weight_decay": 0.02},
         "no label smoothing": {"label_smoothing": 0.0},
-        "digits moved by up to half a pixel (`jitter`)": {"jitter": 0.5},
     },
 }  # fmt: skip
 FEW = {"mnist-012": {}, "mnist-rot": {"n_train": 5_000}}  # options of `load_dataset`
