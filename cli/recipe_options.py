@@ -52,7 +52,7 @@ def _names(options) -> tuple[str, ...]:
 
 FIT_OPTIONS, GRAPH_OPTIONS = _names(_FIT), _names(_GRAPH)
 CONVOLUTION_OPTIONS = "active", "mixing", "diffusion"  # of these, what only SC has a use for
-DENSE_OPTIONS = "weight_decay", "init"  # what only FC has
+DENSE_OPTIONS = "weight_decay", "init"  # what harmonic networks, which have no FC, have no use for
 NETWORK_OPTIONS = _names((_ARCHITECTURE, *_IMAGES, *_GRAPH, _INIT, _OUTSIDE))
 
 

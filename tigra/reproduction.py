@@ -83,7 +83,7 @@ class Experiment:
         before, after = f"{row.key}-{row.over}-", self.path(row, 0).name.rpartition("-0")[2]
         names = [path.name for path in self.folder.glob(f"{before}*{after}")]
         numbers = [name.removeprefix(before).removesuffix(after) for name in names]
-        return [int(number) for number in numbers if number.isdecimal()]  # no more than the folder has files
+        return [int(number) for number in numbers if number.isdecimal()]
 
     def finished_rows(self) -> list[Row]:
         """Rows of which at least one run is finished."""
