@@ -158,12 +158,18 @@ def read(path: Path, dataset: str) -> dict[str, list[list[float]]]:
     return {idea: found[idea][1] for idea in known if idea in found and found[idea][0] == known[idea]}
 
 
-def written(dataset: str, results: dict[str, list[list[float]]]) -> bytes:
-    """The content of the file, ideas in their order."""
+def given_up(path: Path, dataset: str) -> dict[str, dict]:
+    """Entries of a file whose ideas are not asked for today: they stay in it."""
+    ideas = json.loads(path.read_text(encoding="utf-8"))["ideas"] if path.exists() else {}
+    return {idea: entry for idea, entry in ideas.items() if idea not in IDEAS[dataset]}
+
+
+def written(dataset: str, results: dict[str, list[list[float]]], others: dict[str, dict] | None = None) -> bytes:
+    """The content of the file, ideas in their order, and behind them `others`, which are not asked for today."""
     ideas = {
         idea: {"changes": changes, "runs": results[idea]} for idea, changes in IDEAS[dataset].items() if idea in results
     }
-    return (json.dumps({"settings": settings(dataset), "ideas": ideas}, indent=1) + "\n").encode()
+    return (json.dumps({"settings": settings(dataset), "ideas": ideas | (others or {})}, indent=1) + "\n").encode()
 
 
 def _tell(text: str) -> None:
@@ -208,7 +214,7 @@ def _run(dataset: str, options) -> None:
             mine = [*runs, measured(dataset, idea, len(runs), options.data_dir, options.threads)]
             results = read(path, dataset)  # another process may have written meanwhile, of this idea, too
             runs = max(mine, results.get(idea, []), key=len)
-            write_atomically(path, written(dataset, results | {idea: runs}))
+            write_atomically(path, written(dataset, results | {idea: runs}, given_up(path, dataset)))
     _tell("")
     results = read(path, dataset)
     in_order = {idea: results[idea] for idea in IDEAS[dataset] if idea in results}

@@ -82,8 +82,12 @@ def check_method(method: str, settings: dict) -> None:
             raise click.UsageError(f"{who} works on pixels, and has no use for {option}; leave it out.")
         if name in CONVOLUTION_OPTIONS and "SC" not in layers:
             raise click.UsageError(f"{option} is for spectral convolutions (SC), and there are none; leave it out.")
-        if name in DENSE_OPTIONS and "HRC" in layers:
+        if name in DENSE_OPTIONS and "HRC" in layers and "FC" not in layers:
             raise click.UsageError(f"{option} is for FC layers, and a harmonic network has none; leave it out.")
+    if settings["active"] is not None and "DP" not in layers:
+        raise click.UsageError("--active chooses among nodes that pooling (DP) leaves, and there is none; leave it out.")
+    if settings["neighbours"] == "4" and settings["diagonal_weight"] is not None:
+        raise click.UsageError("--diagonal-weight is for 8 neighbours; with --neighbours 4 leave it out.")
     if settings["outside"] is not None and "ST" not in layers:
         raise click.UsageError("--outside is for spatial transformers, as method stn has them; leave it out.")
     if method == "harmnet" and settings["recipe"] != "best":

@@ -80,12 +80,12 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
         raise click.UsageError("--out needs the name of a folder; leave it out for results/TABLE.")
     out = Path(out or f"results/{table}")
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only, finished)
+    if finished:
+        _keep_finished_rows(experiment, "these rows" if only else "this table")
     if figure is not None:
         _check_figure(table, figure, out, finished)
-    todo = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
-    if finished:
-        todo = []
-        _keep_finished_rows(experiment, "these rows" if only else "this table")
+    runs = [] if finished else experiment.runs()
+    todo = [(row, number) for row, number in runs if experiment.record(row, number) is None]
     failed = []
     with Progress() as progress, StopSignals() as stop:
         for place, (row, number) in enumerate(todo, start=1):

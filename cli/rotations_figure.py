@@ -86,7 +86,7 @@ def _plot(axes, every, line, colour, marker, inside, dashes, words) -> None:
     several = [place for place in places if line[every[place]][1] > 0]
     if several:
         middle, reach = zip(*(line[every[place]] for place in several), strict=True)
-        axes.errorbar(several, middle, reach, color=colour, linestyle="none", capsize=3)
+        axes.errorbar(several, middle, reach, color="black", linestyle="none", capsize=3, zorder=3)  # upon the marker
 
 
 def _caption(experiment, lines) -> str:

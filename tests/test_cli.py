@@ -100,7 +100,7 @@ def test_the_same_seed_gives_the_same_file_for_any_threads(here):
 
 def test_settings_reach_the_network(here):
     settings = {
-        "--smoothing": "0.5", "--margin": "1", "--neighbours": "4", "--diagonal-weight": "0.5", "--boundary": "free",
+        "--smoothing": "0.5", "--margin": "1", "--diagonal-weight": "0.5", "--boundary": "free",
         "--active": "union", "--mixing": "products", "--init": "paper", "--floor": "0.02", "--log": "0.04",
         "--ground": "border", "--diffusion": "2",
     }  # fmt: skip
@@ -108,6 +108,8 @@ def test_settings_reach_the_network(here):
     options = tigra.load("other.npz").options
     for name, value in settings.items():
         assert str(options[name[2:].replace("-", "_")]) == value
+    run("train", "mnist-012", *QUICK, "--out", "other.npz", "--neighbours", "4")
+    assert tigra.load("other.npz").options["neighbours"] == 4
 
 
 def test_settings_reach_the_training(here):
@@ -148,6 +150,11 @@ def test_settings_reach_the_training(here):
         ("--architecture HRC[1,4]-HCN[4] --init he", "--init is for FC layers, and a harmonic network has none"),
         ("--method harmnet --weight-decay 0.5", "--weight-decay is for FC layers, and a harmonic network has none"),
         ("--architecture S[5]-FC[10] --mixing products", "--mixing is for spectral convolutions (SC), and there are"),
+        ("--architecture S[5]-FC[10] --active union", "--active is for spectral convolutions (SC), and there are"),
+        ("--architecture S[5]-FC[10] --diffusion 1", "--diffusion is for spectral convolutions (SC), and there are"),
+        ("--architecture SC[3,3]-S[5]-FC[10] --active union", "--active chooses among nodes that pooling (DP) leaves"),
+        ("--neighbours 4 --diagonal-weight 0.5", "with --neighbours 4 leave it out"),
+        ("--architecture HRC[1,2]-FC[4] --init he", "FC[4]"),
         ("--method stn --architecture C[3]-P[2]-FC[10] --outside zeros", "--outside is for spatial transformers"),
         ("--architecture W[2,5]-PCA[20]", "use --method deepscat"),
         ("--method convnet --architecture W[2,5]-PCA[20]", "use --method deepscat"),

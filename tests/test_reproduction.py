@@ -1,6 +1,7 @@
 """`tigra reproduce`: runs are kept, taken up again, and put into a table."""
 
 import json
+import statistics
 from dataclasses import replace
 
 import numpy as np
@@ -271,6 +272,12 @@ def test_what_is_finished_counts_though_the_table_asks_for_fewer(tmp_path):
     folds = Table("Folds", (Row("f", "folds", "eth-80", over="fold", runs=10),), {"eth-80": {"": {}}})
     (tmp_path / "f-fold-12.json").write_text("")
     assert Experiment(folds, tmp_path, finished=True).numbers(folds.rows[0]) == list(range(10))
+    for number in (0, 2, 12):
+        (tmp_path / f"f-fold-{number}-quick.json").write_text("")
+    assert Experiment(folds, tmp_path, quick=True, finished=True).numbers(folds.rows[0]) == [0, 2]
+    for path in tmp_path.glob("near-seed-0-*"):
+        path.unlink()
+    assert experiment(tmp_path, finished=True).finished_rows() == [row], "of seed 3 alone"
 
 
 def test_folds_have_one_protocol_and_runs_keep_their_threads(tmp_path):
@@ -339,6 +346,9 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
     record = json.loads(one.path(upright, 0).read_text()) | {"settings": one.settings(upright, 9)}
     one.path(upright, 9).write_text(json.dumps(record))
     assert "| 3 seeds |" in CliRunner().invoke(main, words[:-1]).stdout, "0, 1 and 9; the table asks for 0, 1 and 2"
+    kept = Experiment(TABLES["rotations"], tmp_path, finished=True)
+    shares = [statistics.mean(kept.record(upright, n)["accuracy"]["test"]["cubic"]) for n in (0, 1, 9)]
+    assert curves(kept)["tigranet", "best"]["1"][0] == pytest.approx(100 * statistics.mean(shares))
     for file in ("curve.txt", "png", ""):
         wrong = CliRunner().invoke(main, [*words, file and str(tmp_path / file)])
         assert wrong.exit_code == 2 and ".png, .svg or .pdf" in wrong.stderr
@@ -354,7 +364,7 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
         ("mnist-012", ["--figure", "curve.png"], "table rotations"),
         ("rotations", ["--figure", str(unmade / "curve.png"), "--row", "none"], "no row 'none'"),
         ("rotations", ["--figure", str(tmp_path / "none" / "curve.png")], "Cannot write the figure"),
-        ("rotations", ["--figure", str(unmade / "curve.png"), "--finished"], "Cannot write the figure"),
+        ("rotations", ["--figure", str(unmade / "curve.png"), "--finished"], "name their folder with --out"),
     ):
         wrong = CliRunner().invoke(main, ["reproduce", table, *words, "--out", str(unmade)])
         assert wrong.exit_code in (1, 2) and message in wrong.stderr and not unmade.exists()
@@ -427,6 +437,9 @@ def test_the_curve_has_its_points_bars_and_markers_where_they_belong(tmp_path, m
     for text in (figure._supxlabel, figure.legends[0]):
         box = text.get_window_extent()
         assert 0 <= box.x0 and box.x1 <= figure.bbox.width and 0 <= box.y0 and box.y1 <= figure.bbox.height
+    lines = axes.get_window_extent(), axes.get_tightbbox()
+    assert figure.legends[0].get_window_extent().y0 >= lines[0].y1, "above the curves, not upon them"
+    assert figure._supxlabel.get_window_extent().y1 <= lines[1].y0, "below the axis and its words"
 
 
 def test_a_run_that_another_process_has_finished_meanwhile_is_not_done_again(tmp_path, monkeypatch):

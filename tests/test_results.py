@@ -101,6 +101,10 @@ def test_what_was_tried_is_what_the_records_say(path):
             f"{statistics.mean(values):.1f} +- {statistics.stdev(values):.1f}" for values in zip(*runs, strict=True)
         ]
         assert f"| {idea} | {' | '.join(cells)} | {len(runs)} |" in lines
+    for idea, entry in ideas.given_up(path, path.stem).items():
+        (values,) = entry["runs"]
+        words = f"{idea.capitalize()} was given up for want of time after one seed"
+        assert any(f"{words} ({', '.join(f'{value:.1f}' for value in values)})" in line for line in lines)
 
 
 def test_ideas_change_one_thing_of_a_recipe_that_exists():
@@ -133,6 +137,11 @@ def test_ideas_of_another_recipe_are_not_mixed_with_todays_and_damaged_files_are
     monkeypatch.setitem(ideas.IDEAS, "mnist-012", {ideas.RECIPE: {}, "margin 0": {"margin": 1}})
     ideas.main()
     assert tried[2:] == ["margin 0"], "it means something else now"
+    monkeypatch.setitem(ideas.IDEAS, "mnist-012", {ideas.RECIPE: {}, "margin 2": {"margin": 2}})
+    ideas.main()
+    kept = json.loads(path.read_text())["ideas"]
+    assert kept.pop("margin 0") == {"changes": {"margin": 1}, "runs": [[90.0, 80.0, 70.0]]}, "no longer asked for"
+    assert list(kept) == [ideas.RECIPE, "margin 2"]
     whole = path.read_text()
     broken = ("", "[1]", "[" * 100_000, "{}", whole[:-9], whole.replace("90.0", "NaN"), whole.replace("80.0", '"x"'))
     for content in (*broken, whole.replace("90.0,", ""), whole.replace('"epochs": 60', '"epochs": 61')):
@@ -198,6 +207,8 @@ def test_the_difference_by_object_is_what_the_folds_say():
     assert f"{above('best-object', 'nearest-object')} points over the ten folds" in text
     others = [above(key, "best-object") for key in ("object-convnet-best", "object-stn-best", "object-deepscat-best")]
     assert f"by {others[0]}, {others[1]} and {others[2]} points over the ten folds" in text
+    below = [above("nearest-object", key) for key in ("object-convnet-paper", "object-stn-paper")]
+    assert f"in the mean, by {below[0]} and {below[1]} points" in text
 
 
 HEADLINES = {  # of the README: (table, row of TIGraNet, row of ConvNet)

@@ -71,6 +71,22 @@ def test_a_run_starts_with_the_recipe_and_the_changes(splits):
     assert (training.network.parameters == expected.parameters).all()
 
 
+def test_without_pairs_goes_what_a_recipe_has_for_them_alone(splits):
+    recipe = find_recipe("mnist-rot")
+    assert (recipe["network"]["active"], recipe["network"]["diffusion"]) == ("all", 1)
+
+    def chosen(**changes):
+        options = start_run(splits, recipe, architecture=TINY, **changes).network.options
+        return options["mixing"], options["active"], options["diffusion"]
+
+    assert chosen() == ("products", "all", 1)
+    assert chosen(mixing="pairs") == ("pairs", "all", 1)
+    assert chosen(mixing="full") == ("full", "map", 0)
+    assert chosen(mixing="vector", active="union") == ("vector", "union", 0)
+    with pytest.raises(UsageError, match="diffusion is for mixing pairs"):
+        chosen(mixing="vector", diffusion=2)  # what is given is not changed
+
+
 def test_least_steps_ask_for_more_epochs_unless_epochs_are_given(splits):
     recipe = {
         "network": {"architecture": TINY, "margin": 0},

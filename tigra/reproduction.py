@@ -75,8 +75,9 @@ class Experiment:
         is_limited = row.over == "fold" or row.is_fixed
         if self.seeds is not None:
             return list(range(min(self.seeds, row.runs) if is_limited else self.seeds))
-        wanted = list(range(1 if self.quick else row.runs))
-        return sorted({*wanted, *self._kept_numbers(row)}) if self.finished and not is_limited else wanted
+        wanted = range(1 if self.quick else row.runs)
+        kept = [number for number in self._kept_numbers(row) if number < row.runs or not is_limited]
+        return sorted({*wanted, *kept}) if self.finished else list(wanted)
 
     def _kept_numbers(self, row: Row) -> list[int]:
         """Seeds or folds of a row of which the folder has a file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 
-from tigra.architecture import build_network, with_pooling_limited
+from tigra.architecture import PAIRED, build_network, with_pooling_limited
 from tigra.classifier import Classifier
 from tigra.datasets import DATASETS
 from tigra.deepscat import DeepScat
@@ -60,6 +60,9 @@ def start_run(splits: Splits, recipe: dict, seed: int = 0, threads: int = 1, lim
     """
     of_fit = {name: value for name, value in changes.items() if name in FitOptions.__dataclass_fields__}
     options = recipe["network"] | {name: value for name, value in changes.items() if name not in of_fit}
+    if changes.get("mixing", "pairs") not in PAIRED:  # then what the recipe has for pairs alone goes, too
+        others = {"diffusion": 0} | ({"active": "map"} if options.get("active") == "all" else {})
+        options |= {name: value for name, value in others.items() if name not in changes}
     if "architecture" not in changes and (splits.name not in DATASETS if limit_pooling is None else limit_pooling):
         height, width = (size + 2 * options["margin"] for size in splits.image_shape)  # small images have few nodes
         options["architecture"] = with_pooling_limited(options["architecture"], height * width)

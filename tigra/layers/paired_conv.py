@@ -29,7 +29,7 @@ class PairedConv(Layer):
 
         q_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p),   node by node
                   (on a padded grid, at node n: sum_m w_nm (y_k,n - y_k,m) (y_p,n - y_p,m) over its neighbours m, those
-                  outside of the grid, too, where y is 0; w_nm = -L_nm)
+                  outside of the grid, too, where y is 0; w_nm the edge's weight over the degree, inside -L_nm)
 
         for which M must be at least 1. Filters of the Laplacian are the same in all directions, so that they answer to
         an edge as to a blob; how steep a map is (j = 0), and whether two maps rise in the same direction (j > 0), does
