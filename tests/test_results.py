@@ -209,6 +209,9 @@ def test_the_difference_by_object_is_what_the_folds_say():
     assert f"by {others[0]}, {others[1]} and {others[2]} points over the ten folds" in text
     below = [above("nearest-object", key) for key in ("object-convnet-paper", "object-stn-paper")]
     assert f"in the mean, by {below[0]} and {below[1]} points" in text
+    harmonic = [above(key, "object-harmnet-best") for key in ("best-object", "nearest-object")]
+    words = f"by {harmonic[0]} points, and below one nearest neighbour by {harmonic[1]}."
+    assert f"HarmNet is below TIGraNet there {words}" in text
 
 
 HEADLINES = {  # of the README: (table, row of TIGraNet, row of ConvNet)
