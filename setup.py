@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
 HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tigra" / "version.py").read_text()).group(1)
@@ -24,6 +24,13 @@ if "develop" in sys.argv:  # how the pip of Python 3.10 installs with -e; it wou
 
     commands["develop"] = Develop
 
+
+
+def _renamed(folder: str) -> list[str]:
+    """Packages of a folder that installs under another name, tigra_<folder>."""
+    return [f"tigra_{folder}", *(f"tigra_{folder}.{name}" for name in find_packages(str(HERE / folder)))]
+
+
 setup(
     cmdclass=commands,
     name="tigra",
@@ -33,7 +40,7 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.10",
-    packages=["tigra", "tigra.layers", "tigra.figures", "tigra_cli", "tigra_data"],
+    packages=[*find_packages(include=["tigra", "tigra.*"]), *_renamed("cli"), *_renamed("data")],
     package_dir={"tigra_cli": "cli", "tigra_data": "data"},
     package_data={"tigra_data": ["*.npz", "README.md"]},
     install_requires=[

@@ -15,8 +15,8 @@ from benchmarks.harness import Contestant, assert_same, take_turns
 from benchmarks.machine import set_threads, torch_or_none
 from benchmarks.problems import Settings
 from benchmarks.report import Report
-from tigra.layers import Conv, HarmonicConv, MaxPool, SpatialTransformer
-from tigra.workers import micro_batches
+from tigra.baselines import Conv, HarmonicConv, MaxPool, SpatialTransformer
+from tigra.models.workers import micro_batches
 
 TOLERANCE = 1e-3  # float32, relative error of the norm
 

@@ -17,9 +17,14 @@ from benchmarks.peers import scipy_path
 from benchmarks.problems import Settings, Size
 from benchmarks.report import Report
 from tigra.graph import grid_graph
+from tigra.graph.polynomials import (
+    chebyshev,
+    chebyshev_adjoint,
+    laplacian_powers,
+    laplacian_powers_adjoint,
+)
 from tigra.layers.dynamic_pool import top_nodes
-from tigra.polynomials import chebyshev, chebyshev_adjoint, laplacian_powers, laplacian_powers_adjoint
-from tigra.workers import micro_batches
+from tigra.models.workers import micro_batches
 
 TOLERANCE = 1e-4  # float32, relative error of the norm
 

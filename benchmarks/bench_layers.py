@@ -17,7 +17,7 @@ from benchmarks.problems import Settings
 from benchmarks.report import Report
 from tigra.graph import GraphSignal, grid_graph
 from tigra.layers import DynamicPool, SpectralConv, Statistics
-from tigra.workers import micro_batches
+from tigra.models.workers import micro_batches
 
 TOLERANCE = 1e-3  # float32, relative error of the norm; forward and backward together
 

@@ -16,7 +16,7 @@ import numpy as np
 import tigra
 architecture, height, width, n_classes, batch, n_images, epochs = json.loads(sys.argv[1])
 rng = np.random.default_rng(0)
-images = tigra.transforms.smooth(rng.uniform(size=(n_images, height, width)).astype(np.float32), 1.0)
+images = tigra.images.transforms.smooth(rng.uniform(size=(n_images, height, width)).astype(np.float32), 1.0)
 labels = rng.integers(0, n_classes, n_images)
 class Splits:
     train, valid = (images, labels), (images[:batch], labels[:batch])

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.contenders import NO_TORCH, NOT_COMPILED, check_in_double, checked_peers, checked_tigra
+from benchmarks.contenders import (
+    NO_TORCH,
+    NOT_COMPILED,
+    check_in_double,
+    checked_peers,
+    checked_tigra,
+)
 from benchmarks.harness import Contestant, Times, take_turns
 from benchmarks.machine import set_threads, thread_counts, torch_or_none
 from benchmarks.problems import Problem, Settings

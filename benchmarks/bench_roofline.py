@@ -19,7 +19,7 @@ Statistics, backward:
     for each order but the last, whose sums are 0: 11 K + 5 (K + 1). The t_k are computed a second time by some
     implementations (11 K more), and the last order's step, too (11): that is no useful work and is not counted. Memory:
     z read, dE/dz written, 8. Inside the cache: 4 to read t, 12 + 4.
-tests/test_roofline.py runs the kernels on numbers that count what is done with them, and finds the same.
+tests/benchmarks/test_roofline.py runs the kernels on numbers that count what is done with them, and finds the same.
 
 Peaks are measured in the same run: flops by a BLAS sgemm of 1024 x 1024 (fused multiply-adds; sums alone can
 reach one half of that), bytes by copies of arrays that fit the L2 cache (128 kB each) and of arrays that fit no
@@ -36,9 +36,9 @@ from benchmarks.machine import set_threads
 from benchmarks.problems import Settings
 from benchmarks.report import Report, duration
 from tigra.graph import GraphSignal, grid_graph
+from tigra.graph.polynomials import laplacian_powers
 from tigra.layers import Statistics
-from tigra.polynomials import laplacian_powers
-from tigra.workers import micro_batches
+from tigra.models.workers import micro_batches
 
 COPIES = {"L2 copy": 2**17, "memory copy": 2**28}
 

@@ -16,7 +16,7 @@ from benchmarks.peers import scipy_path
 from benchmarks.problems import Settings
 from benchmarks.report import Report
 from tigra.layers.dynamic_pool import top_nodes
-from tigra.workers import micro_batches
+from tigra.models.workers import micro_batches
 
 
 def run(settings: Settings, report: Report) -> None:

@@ -19,16 +19,19 @@ from pathlib import Path
 
 import numpy as np
 
-from tigra.atomic_files import write_atomically
-from tigra.datasets import load_dataset
+from tigra.datasets.loading import load_dataset
+from tigra.datasets.sources import load_mnist
+from tigra.datasets.splits import Splits, turned_at_random
 from tigra.errors import TigraError, UsageError
-from tigra.recipes import find_recipe
-from tigra.runs import start_run
-from tigra.sources import load_mnist
-from tigra.splits import Splits, generator, turned_at_random
-from tigra.training import accuracy
+from tigra.experiments.methods import find_method
+from tigra.experiments.recipes import find_recipe
+from tigra.experiments.runs import Watch, perform
+from tigra.files.atomic import write_atomically
+from tigra.models.classifier import accuracy
+from tigra.options import FitOptions, NetworkOptions, Recipe
+from tigra.seeding import generator
 
-SMALL, DEEP = (find_recipe(dataset)["network"]["architecture"] for dataset in ("mnist-012", "mnist-rot"))
+SMALL, DEEP = (find_recipe(dataset).network.architecture for dataset in ("mnist-012", "mnist-rot"))
 RECIPE = "the recipe"
 IDEAS = {
     "mnist-012": {
@@ -40,10 +43,10 @@ IDEAS = {
         "edges of weight 1, all eight": {"diagonal_weight": 1.0},
         "4 neighbours": {"neighbours": 4},
         "free boundary": {"boundary": "free"},
-        "active nodes: those of any map (`active=\"union\"`)": {"active": "union"},
+        "active nodes: those of any map (`active=\"union\"`)": {"active_set": "union"},
         "full mixing": {"mixing": "full"},
-        "a filter for each pair of maps, rectifier": {"mixing": "pairs", "active": "all"},
-        "the same, squared gradients": {"mixing": "gradients", "active": "all"},
+        "a filter for each pair of maps, rectifier": {"mixing": "pairs", "active_set": "all"},
+        "the same, squared gradients": {"mixing": "gradients", "active_set": "all"},
         "DP[600], DP[300]": {"architecture": SMALL.replace("DP[300]", "DP[600]").replace("DP[100]", "DP[300]")},
         "DP[150], DP[50]": {"architecture": SMALL.replace("DP[300]", "DP[150]").replace("DP[100]", "DP[50]")},
         "degree 2": {"architecture": SMALL.replace(", 3]", ", 2]")},
@@ -53,15 +56,15 @@ IDEAS = {
         "one spectral layer": {"architecture": "SC[6, 3]-DP[300]-S[20]-FC[50]-FC[30]-FC[10]"},
         "three spectral layers": {"architecture": SMALL.replace("-S[", "-SC[6, 3]-DP[100]-S[")},
         "four spectral layers": {"architecture": SMALL.replace("-S[", 2 * "-SC[6, 3]-DP[100]" + "-S[")},
-        "raw statistics": {"standardise": False, "floor": 0.0},
-        "no floor under deviations": {"floor": 0.0},
-        "logarithms of statistics": {"log": 0.03},
+        "raw statistics": {"standardise": False, "deviation_floor": 0.0},
+        "no floor under deviations": {"deviation_floor": 0.0},
+        "logarithms of statistics": {"log_offset": 0.03},
         "learning rate 0.003": {"learning_rate": 0.003},
         "learning rate 0.03": {"learning_rate": 0.03},
         "constant learning rate 0.001": {"schedule": "constant", "learning_rate": 0.001},
         "no weight decay": {"weight_decay": 0.0},
         "no label smoothing": {"label_smoothing": 0.0},
-        "FC from U[-1, 1]": {"init": "paper"},
+        "FC from U[-1, 1]": {"dense_init": "paper"},
         "digits moved by up to half a pixel (`jitter`)": {"jitter": 0.5},
     },
     "mnist-rot": {
@@ -78,8 +81,8 @@ IDEAS = {
         "degree 3": {"architecture": DEEP.replace(", 2]", ", 3]")},
         "S[6]": {"architecture": DEEP.replace("S[12]", "S[6]")},
         "edges of weight 1, all eight": {"diagonal_weight": 1.0},
-        "floor 0.15": {"floor": 0.15},
-        "logarithms of statistics": {"log": 0.03},
+        "floor 0.15": {"deviation_floor": 0.15},
+        "logarithms of statistics": {"log_offset": 0.03},
         "24, 48 and 48 maps": {"architecture": DEEP.replace("[16,", "[24,").replace("[32,", "[48,")},
         "learning rate 0.01": {"learning_rate": 0.01},
         "weight decay 0.02": {"weight_decay": 0.02},
@@ -108,12 +111,12 @@ def _pixels(image: np.ndarray) -> bytes:
 def measured(dataset: str, idea: str, seed: int, data_dir=None, threads: int = 1) -> list[float]:
     """Accuracies in percent, in the order of COLUMNS, of a network trained with the idea."""
     splits = load_dataset(dataset, seed=seed, data_dir=data_dir, **FEW[dataset])
-    training = start_run(splits, find_recipe(dataset), seed, threads, **CHANGES[dataset] | IDEAS[dataset][idea])
-    for epoch in training.run():
-        _tell(f"{dataset}, {idea}, seed {seed}: epoch {epoch.number} of {training.options.epochs}")
+    recipe = find_recipe(dataset).with_changes(CHANGES[dataset] | IDEAS[dataset][idea])
+    run = find_method("tigranet").start(splits, recipe, seed, threads)
+    perform(run, watch=Watch(lambda what, done=0, total=0: _tell(f"{dataset}, {idea}, seed {seed}: {what}")))
     upright, labels = held_out(splits, data_dir)
     sets = [upright, *(turned_at_random(upright, generator(seed, "ideas"), kind) for kind in ("cubic", "linear"))]
-    return [round(100 * accuracy(training.network, (images, labels), threads), 3) for images in sets]
+    return [round(100 * accuracy(run.model, (images, labels), threads), 3) for images in sets]
 
 
 def table(results: dict[str, list[list[float]]]) -> list[str]:
@@ -134,8 +137,21 @@ def table(results: dict[str, list[list[float]]]) -> list[str]:
 
 def settings(dataset: str) -> dict:
     """All but the ideas that decides the numbers, as JSON knows it: a file with other settings is out of date."""
-    chosen = {"recipe": find_recipe(dataset), "data": FEW[dataset], "changes": CHANGES[dataset]}
+    chosen = {"recipe": find_recipe(dataset).to_json(), "data": FEW[dataset], "changes": CHANGES[dataset]}
     return json.loads(json.dumps(chosen))
+
+
+def is_today(found: dict, dataset: str) -> bool:
+    """Whether the settings in a file are today's; recipes are compared as objects, whatever names they use."""
+    same = found | {"recipe": None} == settings(dataset) | {"recipe": None}
+    return same and Recipe.from_json(found["recipe"]) == find_recipe(dataset)
+
+
+def renamed(changes: dict) -> dict:
+    """The changes of an idea with today's names of options."""
+    of_fit = {name: value for name, value in changes.items() if name in FitOptions.specs()}
+    others = {name: value for name, value in changes.items() if name not in of_fit}
+    return of_fit | NetworkOptions.resolved(others, warn=False)
 
 
 def read(path: Path, dataset: str) -> dict[str, list[list[float]]]:
@@ -148,14 +164,16 @@ def read(path: Path, dataset: str) -> dict[str, list[list[float]]]:
         shapes = {np.shape(np.array(run, float)) for _, runs in found.values() for run in runs}
         numbers = [number for _, runs in found.values() for run in runs for number in run]
         is_whole = shapes <= {(len(COLUMNS),)} and all(0 <= number <= 100 for number in numbers)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        is_ours = is_today(content["settings"], dataset)
+        known = {idea: found[idea][1] for idea in IDEAS[dataset] if idea in found}
+        known = {idea: runs for idea, runs in known.items() if renamed(found[idea][0]) == IDEAS[dataset][idea]}
+    except (UsageError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         is_whole = False
     if not is_whole:
         raise UsageError(f"{path} is no file of this benchmark, or damaged; move it away, or choose another --out.")
-    if content.get("settings") != settings(dataset):
+    if not is_ours:
         raise UsageError(f"{path} is of another recipe than today's; move it away, or choose another --out.")
-    known = IDEAS[dataset]
-    return {idea: found[idea][1] for idea in known if idea in found and found[idea][0] == known[idea]}
+    return known
 
 
 def given_up(path: Path, dataset: str) -> dict[str, dict]:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from tigra.transforms import smooth
+from tigra.images.transforms import smooth
 
 TRAIN = ["train", "FOLDER", "--epochs", "1", "--batch-size", "100", "--architecture", "SC[2, 2]-DP[100]-S[3]-FC[8]"]
 CODE = """

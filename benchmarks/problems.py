@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tigra.architecture import build_network
+from tigra.images.transforms import smooth
 from tigra.layers import DynamicPool, Statistics
-from tigra.loss import negative_log_likelihood
-from tigra.network import Network
-from tigra.transforms import smooth
+from tigra.models.build import build_network
+from tigra.models.loss import negative_log_likelihood
+from tigra.models.network import Network
 
 LARGE = "SC[10, 4]-DP[600]-SC[20, 4]-DP[300]-S[12]-FC[500]-FC[300]-FC[100]"
 

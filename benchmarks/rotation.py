@@ -1,4 +1,4 @@
-"""`tigra.transforms.rotate` against a loop over `scipy.ndimage.rotate`, on as many images as mnist-rot has to test.
+"""`tigra.images.transforms.rotate` against a loop over `scipy.ndimage.rotate`, on as many images as mnist-rot has to test.
 
     python -m benchmarks.rotation [--images 8991] [--rounds 5]
 
@@ -12,7 +12,7 @@ import time
 import numpy as np
 from scipy import ndimage
 
-from tigra.transforms import rotate, smooth
+from tigra.images.transforms import rotate, smooth
 
 ORDERS = {"cubic": 3, "linear": 1}
 

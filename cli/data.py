@@ -7,10 +7,10 @@ from importlib import resources
 from pathlib import Path
 
 import click
-from tigra_cli.data_options import data_dir_option
 from tigra_cli.data_show import show
-from tigra_cli.options import json_option
-from tigra_cli.output import Progress, percent, print_json, table
+from tigra_cli.shared.data_options import data_dir_option
+from tigra_cli.shared.options import json_option
+from tigra_cli.shared.output import Progress, percent, print_json, table
 
 EMBEDDED = "mnist-012"
 
@@ -46,7 +46,7 @@ def size_text(n_bytes: int) -> str:
 
 def _source(ctx, name: str, as_json: bool, empty: dict):
     """The source called `name`, or that of a data set called so; no more to do for the embedded one."""
-    from tigra.sources import source_named
+    from tigra.datasets.sources import source_named
 
     if name == EMBEDDED:
         sentence = f"{EMBEDDED} comes with tigra: there is nothing to fetch or to verify."
@@ -72,7 +72,8 @@ def list_datasets(data_dir, as_json):
     Example:
         tigra data list --data-dir DOWNLOADS
     """
-    from tigra.sources import SOURCES, cache_folder
+    from tigra.datasets.sources import SOURCES
+    from tigra.files.cache import cache_folder
 
     embedded = resources.files("tigra_data").joinpath("mnist-012.npz")
     entries = [
@@ -95,7 +96,7 @@ def list_datasets(data_dir, as_json):
 
 
 def _whereabouts(source, data_dir) -> dict:
-    from tigra.sources import find
+    from tigra.datasets.sources import find
 
     found = find(source.name, data_dir)
     if found is None:
@@ -128,8 +129,9 @@ def fetch(ctx, name, mirror, files, data_dir, as_json):
         tigra data fetch mnist
         tigra data fetch eth80 --file eth80-cropped256.tgz
     """
-    from tigra import download
-    from tigra.sources import cache_folder, find
+    from tigra.datasets import download
+    from tigra.datasets.sources import find
+    from tigra.files.cache import cache_folder
 
     source = _source(ctx, name, as_json, {"source": None, "folder": None, "fetched": []})
     with Progress() as progress:
@@ -159,7 +161,7 @@ def fetch(ctx, name, mirror, files, data_dir, as_json):
 
 def _right_ones(source, files, data_dir):
     """Where a source, or the file of it that was asked for, is on this machine, if it is right; else None."""
-    from tigra.sources import find, verify
+    from tigra.datasets.sources import find, verify
 
     found = find(source.name, data_dir)
     if found is None or (data_dir and found.origin != "--data-dir"):
@@ -193,7 +195,7 @@ def verify(ctx, name, data_dir, as_json):
     Example:
         tigra data verify mnist
     """
-    from tigra import sources
+    from tigra.datasets import sources
 
     names = [_source(ctx, name, as_json, {"passed": True, "files": []}).name] if name else list(sources.SOURCES)
     with Progress() as progress:
@@ -236,7 +238,7 @@ def clear(as_json):
 
 
 def _decoded_pictures() -> list[Path]:
-    from tigra.sources import cache_folder
+    from tigra.files.cache import cache_folder
 
     return [cache_folder() / name for name in ("images", "folders", "scattering")]
 

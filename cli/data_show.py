@@ -6,8 +6,13 @@ import io
 from pathlib import Path
 
 import click
-from tigra_cli.data_options import check_options, data_options, given_options, loading
-from tigra_cli.output import Progress, print_json
+from tigra_cli.shared.data_options import (
+    check_options,
+    data_options,
+    given_options,
+    loading,
+)
+from tigra_cli.shared.output import Progress, print_json
 
 FORMATS = {
     ".png": "PNG",
@@ -35,8 +40,8 @@ def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json,
     Example:
         tigra data show mnist-012 --out digits.png
     """
-    from tigra.contact_sheet import MOST_CLASSES, contact_sheet
-    from tigra.datasets import load_dataset
+    from tigra.datasets.loading import load_dataset
+    from tigra.figures.contact_sheet import MOST_CLASSES, contact_sheet
     from tigra.model_file import write_atomically
 
     kind = FORMATS.get(Path(out).suffix.lower())

@@ -8,8 +8,8 @@ from itertools import chain
 from pathlib import Path
 
 import click
-from tigra_cli.options import json_option, seed_option, threads_option
-from tigra_cli.output import Progress, print_json, table
+from tigra_cli.shared.options import json_option, seed_option, threads_option
+from tigra_cli.shared.output import Progress, print_json, table
 
 
 @click.command()
@@ -37,11 +37,11 @@ def equivariance(ctx, folder, count, out, interpolation, antialias, frame, seed,
     Example:
         tigra equivariance --out results
     """
-    from tigra.resolution import Protocol, run, summary
+    from tigra.theory.resolution import Protocol, run, summary
 
     protocol = Protocol(interpolation, antialias, frame)
     if out is not None:
-        from tigra_cli.equivariance_figure import require_matplotlib
+        from tigra.figures.curves.resolution import require_matplotlib
 
         require_matplotlib()  # before any work
     images, n_images, source, notes = _images(folder, count, seed)
@@ -75,13 +75,13 @@ def equivariance(ctx, folder, count, out, interpolation, antialias, frame, seed,
 
 def _images(folder, count, seed):
     """(images, their number, what they are, notes)."""
-    from tigra.resolution import LEAST_SIDE, band_limited_images
+    from tigra.theory.resolution import LEAST_SIDE, band_limited_images
 
     if folder is None:
         images = band_limited_images(count, seed=seed)
         return images, len(images), f"band-limited random images of {images.shape[1]}x{images.shape[2]} pixels", []
     from tigra.errors import DatasetError
-    from tigra.images import picture_size
+    from tigra.images.pictures import picture_size
 
     paths = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_file() and entry.name[0] != ".")
     sizes = {path: picture_size(path) for path in paths}
@@ -104,7 +104,7 @@ def _images(folder, count, seed):
 def _readable(paths, sizes, notes):
     """Yield pictures one by one; those that turn out to be damaged become notes, and cost nothing but themselves."""
     from tigra.errors import ImageError
-    from tigra.images import read_image
+    from tigra.images.pictures import read_image
 
     for path in paths:
         try:
@@ -115,7 +115,7 @@ def _readable(paths, sizes, notes):
 
 def _facts(curves, n_images, source, seed, protocol, notes) -> dict:
     """What is printed as JSON, and written."""
-    from tigra.resolution import DEGREE, N_FILTERS
+    from tigra.theory.resolution import DEGREE, N_FILTERS
 
     points = [
         {
@@ -168,8 +168,7 @@ def _growth(grows: dict) -> str:
 
 def _write(out, curves, facts) -> list[str]:
     """Write the numbers and the figure; returns the files."""
-    from tigra_cli.equivariance_figure import draw
-
+    from tigra.figures.curves.resolution import draw
     from tigra.model_file import write_atomically
 
     files = {f"equivariance.{kind}": content for kind, content in draw(curves, facts).items()}

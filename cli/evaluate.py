@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import click
 import numpy as np
-from tigra_cli.data_options import data_dir_option, given_options, test_options
-from tigra_cli.model_data import checked_dataset, splits_for
-from tigra_cli.options import json_option, model_argument, seed_option, threads_option
-from tigra_cli.output import Progress, percent, print_json, table
+from tigra_cli.shared.data_options import data_dir_option, given_options, test_options
+from tigra_cli.shared.model_data import checked_dataset, splits_for
+from tigra_cli.shared.options import (
+    import_option,
+    json_option,
+    model_argument,
+    seed_option,
+    threads_option,
+)
+from tigra_cli.shared.output import Progress, percent, print_json, table
 
-from tigra.deepscat import DeepScat
-from tigra.invariance import measure_invariance
+from tigra.experiments.invariance import measure_invariance
+from tigra.files.cache import cache_folder
 from tigra.model_file import load_model
-from tigra.sources import cache_folder
-from tigra.splits import generator
-from tigra.training import accuracy
+from tigra.models.classifier import accuracy
+from tigra.seeding import generator
 
 
 @click.command()
@@ -36,6 +41,7 @@ from tigra.training import accuracy
 @test_options
 @seed_option
 @threads_option
+@import_option
 @json_option
 def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir, **settings):
     """Measure a model's accuracy on freshly transformed test images.
@@ -53,8 +59,7 @@ def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir,
     """
     loaded = load_model(model)
     network = loaded.network
-    if isinstance(network, DeepScat):
-        network.cache = cache_folder()  # features of images that were scattered before are found there
+    network.keep_features_in(cache_folder())  # those of images that were seen before are found there
     given = given_options(settings) | (
         {"interpolation": settings["interpolation"]} if settings["interpolation"] else {}
     )
@@ -81,7 +86,7 @@ def _accuracy(network, splits, dataset, runs, seed, threads, progress) -> tuple[
     for run in range(runs):
         what = f"run {run + 1}/{runs}"
         test = splits.fresh_test(generator(seed, f"evaluate {run}"))
-        show = lambda done, _, run=run, what=what: progress.show(what, run * n + done, runs * n)  # noqa: E731
+        show = lambda _, done, __, run=run, what=what: progress.show(what, run * n + done, runs * n)  # noqa: E731
         values.append(accuracy(network, test, threads, show))
     mean, std = float(np.mean(values)), float(np.std(values, ddof=1)) if runs > 1 else 0.0
     over = f" +- {percent(std)} over {runs} runs" if runs > 1 else ""

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 
 import click
-from tigra_cli.data_options import data_dir_option, given_options, test_options
-from tigra_cli.model_data import checked_dataset, splits_for
-from tigra_cli.options import json_option, model_argument, threads_option
-from tigra_cli.output import Progress, print_json
+from tigra_cli.shared.data_options import data_dir_option, given_options, test_options
+from tigra_cli.shared.model_data import checked_dataset, splits_for
+from tigra_cli.shared.options import (
+    import_option,
+    json_option,
+    model_argument,
+    threads_option,
+)
+from tigra_cli.shared.output import Progress, print_json
 
 from tigra.model_file import load_model
 
@@ -45,6 +50,7 @@ from tigra.model_file import load_model
 @data_dir_option
 @test_options
 @threads_option
+@import_option
 @json_option
 def figures(model, dataset, out, kind, image, gif, data_dir, threads, as_json, **settings):
     """Draw what a model has learned, and what it makes of images.
@@ -85,8 +91,8 @@ def figures(model, dataset, out, kind, image, gif, data_dir, threads, as_json, *
 
 def _drawn(loaded, splits, out, kind, image, gif, threads, progress):
     """(entries, skipped) of `tigra.figures.write`."""
-    from tigra.exhibit import exhibit
     from tigra.figures import write
+    from tigra.figures.exhibit import exhibit
 
     shown = exhibit(loaded.network, splits, loaded.training, image, threads)
 

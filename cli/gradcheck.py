@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import click
-from tigra_cli.options import json_option, seed_option
-from tigra_cli.output import Progress, print_json, table
+from tigra_cli.shared.options import json_option, seed_option
+from tigra_cli.shared.output import Progress, print_json, table
 
-from tigra.gradcheck import run_checks
+from tigra.gradcheck.checks import run_checks
 
 
 @click.command()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import click
-from tigra_cli.options import json_option, model_argument
-from tigra_cli.output import percent, print_json, table
+from tigra_cli.shared.options import import_option, json_option, model_argument
+from tigra_cli.shared.output import percent, print_json, table
 
 from tigra.model_file import load_model
 
 
 @click.command()
 @model_argument
+@import_option
 @json_option
 def info(model, as_json):
     """Show what a model file holds.
@@ -31,9 +32,9 @@ def info(model, as_json):
     ]
     content = {
         "model": model,
-        "architecture": network.options["architecture"],
+        "architecture": network.options.architecture,
         "parameters": network.n_parameters,
-        "options": network.options,
+        "options": network.options.to_json(),
         "class_names": network.class_names,
         "layers": layers,
         "dataset": training.get("dataset"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.metadata
-import signal
 
 import click
+from tigra_cli.shared.signals import signals_interrupt
 
 # Each command has a module of its own, loaded when it is called, so that `tigra --help` is quick.
 COMMANDS = {
@@ -44,7 +43,7 @@ class TigraGroup(click.Group):
     def invoke(self, ctx):
         """Run the command; tigra's own errors become one sentence, never a traceback."""
         try:
-            with _signals_stop():
+            with signals_interrupt():
                 return super().invoke(ctx)
         except BrokenPipeError:  # the reader has seen enough
             raise
@@ -68,24 +67,6 @@ class TigraGroup(click.Group):
             if isinstance(error, TigraError):
                 raise click.ClickException(str(error)) from error
             raise
-
-
-@contextlib.contextmanager
-def _signals_stop():
-    """A termination signal or a vanished terminal ends a command as Ctrl-C does, with everything cleaned up."""
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    heeded = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    for number in heeded:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number in heeded:
-            signal.signal(number, signal.SIG_DFL)
 
 
 def _print_version(ctx, _, wanted):

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import click
 import numpy as np
-from tigra_cli.options import EXISTING_FILE, json_option, model_argument, threads_option
-from tigra_cli.output import Progress, percent, print_json
+from tigra_cli.shared.options import (
+    EXISTING_FILE,
+    import_option,
+    json_option,
+    model_argument,
+    threads_option,
+)
+from tigra_cli.shared.output import Progress, percent, print_json
 
 from tigra.errors import ImageError
-from tigra.images import read_image
+from tigra.images.pictures import read_image
 from tigra.model_file import load_model
 
 SHOWN = 5  # classes; of more only the most likely are printed
@@ -23,6 +29,7 @@ SHOWN = 5  # classes; of more only the most likely are printed
     help="For dark ink on light paper, if the model learned light on dark, or the other way round.",
 )
 @threads_option
+@import_option
 @json_option
 @click.pass_context
 def predict(ctx, model, images, invert, threads, as_json):

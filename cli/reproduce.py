@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from tigra_cli.data_options import data_dir_option
-from tigra_cli.equivariance_figure import require_matplotlib
-from tigra_cli.options import json_option, threads_option
-from tigra_cli.output import Progress, duration, print_json
-from tigra_cli.rotations_figure import check_ending, draw
-from tigra_cli.train import StopSignals
+from tigra_cli.shared.data_options import data_dir_option
+from tigra_cli.shared.options import json_option, threads_option
+from tigra_cli.shared.output import Progress, duration, print_json
+from tigra_cli.shared.signals import StopSignals
 
-from tigra.atomic_files import check_writable, write_atomically
 from tigra.errors import TrainingError
-from tigra.reproduction import Experiment, Stopped, Watch
-from tigra.tables import TABLES
+from tigra.experiments.reproduction import Experiment
+from tigra.experiments.runs import Stopped, Watch
+from tigra.experiments.tables import TABLES
+from tigra.figures.curves.resolution import require_matplotlib
+from tigra.figures.curves.rotations import check_ending, draw
+from tigra.files.atomic import check_writable, write_atomically
 
 
 def _check_figure(table: str, figure: str, out: Path, finished: bool) -> None:
@@ -37,7 +38,9 @@ def _keep_finished_rows(experiment: Experiment, what: str) -> None:
     experiment.rows = experiment.finished_rows()
     if not experiment.rows:
         kind = "quick runs" if experiment.quick else "runs"
-        raise click.UsageError(f"No {kind} of {what} are finished in {experiment.folder}; name their folder with --out.")
+        raise click.UsageError(
+            f"No {kind} of {what} are finished in {experiment.folder}; name their folder with --out."
+        )
 
 
 @click.command()

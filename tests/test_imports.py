@@ -1,4 +1,4 @@
-"""The reading order is the import order, and the package's surface is what it says."""
+"""Rooms import only rooms above them, and the package's surface is what it says."""
 
 import ast
 from pathlib import Path
@@ -8,70 +8,65 @@ import pytest
 import tigra
 
 PACKAGE = Path(tigra.__file__).parent
-READING_ORDER = """
-    version errors kernels transforms images image_store archives sources download
-    splits protocols file_digests picture_files folders datasets contact_sheet
-    graph grid_kernels polynomials workspace fused
-    spectral isometries smooth_images equivariance resolution
-    plane_kernels harmonic_kernels
-    layers.base layers.spectral_conv layers.paired_conv layers.dynamic_pool layers.statistics layers.dense
-    layers.planes layers.conv layers.spatial_transformer layers.harmonic_conv layers.modulus layers
-    loss workers classifier network passes notation plane_kinds architecture recipes methods
-    optim settings jitter training
-    morlet scattering feature_cache affine_pca deepscat fitting atomic_files model_file
-    packaged runs invariance nearest tables run_records reproduction check_cases gradcheck
-    inspection exhibit figures.canvas figures.tiles figures.maps figures.spectrum figures.invariance
-    figures.learning figures.animation figures.page figures
-""".split()
+ROOMS = """
+    errors version
+    option_fields
+    options seeding
+    files kernels
+    images graph
+    datasets layers
+    models
+    training theory baselines
+    model_file
+    experiments gradcheck figures
+    __init__ __main__
+"""  # rooms on one line do not import each other
+LEVELS = {room: level for level, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}
+FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def path_of(module):
-    path = PACKAGE.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+def room_of(path):
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def internal_imports(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "tigra":
-            yield node.module.removeprefix("tigra").removeprefix(".")
-        if isinstance(node, ast.Import):
-            yield from (alias.name.removeprefix("tigra.") for alias in node.names if alias.name.startswith("tigra"))
-
-
-def outside_imports(path):
+def imported(path):
+    """Dotted names of all modules that a file imports."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            yield node.module.split(".")[0]
+            yield node.module
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
+            yield from (alias.name for alias in node.names)
 
 
-@pytest.mark.parametrize("module", READING_ORDER)
-def test_imports_point_up_the_reading_order(module):
-    above = set(READING_ORDER[: READING_ORDER.index(module)])
-    assert set(internal_imports(path_of(module))) <= above
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_rooms_import_only_rooms_above_them(path):
+    for name in imported(path):
+        if name.startswith("tigra."):
+            room = name.split(".")[1]
+            assert room == room_of(path) or LEVELS[room] < LEVELS[room_of(path)], name
 
 
-def test_the_reading_order_names_every_module():
-    found = {path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".") for path in PACKAGE.rglob("*.py")}
-    assert {name.removesuffix(".__init__") for name in found} - {"__init__"} == set(READING_ORDER)
+def test_rooms_are_small_and_all_are_in_the_list():
+    assert {room_of(path) for path in FILES} == set(LEVELS)
+    assert len(list(PACKAGE.glob("*.py"))) <= 10
+    for folder in {path.parent for path in FILES} - {PACKAGE}:
+        assert len(list(folder.glob("*.py"))) <= 12, folder
 
 
-def test_the_packages_docstring_tells_the_reading_order():
-    words = tigra.__doc__.split("above it:")[1].replace(",", " ").split()
-    places = [words.index(m if m != "layers" else "layers.base") for m in READING_ORDER if not m.startswith("layers.")]
-    assert places == sorted(places)
+def test_the_packages_docstring_names_every_room():
+    for room in set(LEVELS) - {"__init__", "__main__", "version"}:
+        assert room in tigra.__doc__
 
 
-def test_only_kernels_imports_numba_and_nothing_inside_uses_a_deep_learning_library():
-    for path in PACKAGE.rglob("*.py"):
-        outside = set(outside_imports(path))
-        assert "numba" not in outside or path.name == "kernels.py"
+def test_only_the_decorator_imports_numba_and_nothing_inside_uses_a_deep_learning_library():
+    for path in FILES:
+        outside = {name.split(".")[0] for name in imported(path)}
+        assert "numba" not in outside or path.name == "decorator.py"
         assert not outside & {"torch", "tensorflow", "jax", "sklearn", "autograd"}
 
 
 def test_the_library_never_prints_and_never_draws_global_random_numbers():
-    for path in PACKAGE.rglob("*.py"):
+    for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)

@@ -12,7 +12,7 @@ import pytest
 import tigra
 from tigra import ModelFileError
 from tigra.model_file import _packed, check_writable, load_model
-from tigra.training import FitOptions, Training
+from tigra.training.training import FitOptions, Training
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path, network):
         tigra.save(network.with_parameters(np.full(network.n_parameters, np.nan)), tmp_path / "model.npz")
     with pytest.raises(ModelFileError, match="build_network"):
         tigra.save(
-            tigra.Network(network.layers, network.graph, {"n_classes": 3, "dtype": "float32"}), tmp_path / "m.npz"
+            tigra.Network(network.layers, network.graph, {"n_classes": 3, "image_shape": (14, 14)}), tmp_path / "m.npz"
         )
     assert os.listdir(tmp_path) == []
 
@@ -189,23 +189,23 @@ def edited(path, edit):
     "edit, message",
     [
         (lambda meta: meta.update(format="other"), "another program's"),
-        (lambda meta: meta.update(version=2), "written by a newer tigra; update tigra"),
-        (lambda meta: meta.update(version="x"), "version 'x', this tigra reads 1"),
+        (lambda meta: meta.update(version=3), "written by a newer tigra; update tigra"),
+        (lambda meta: meta.update(version="x"), "version 'x', this tigra reads up to 2"),
         (lambda meta: meta.pop("options"), "KeyError"),
         (lambda meta: meta["options"].update(architecture="SC[3"), "expected"),
         (lambda meta: meta["options"].update(architecture="S[99999]-FC[99]"), "smaller than the network"),
         (lambda meta: meta["options"].update(architecture="S[3]-FC[8]"), "not those of its architecture"),
         (lambda meta: meta["options"].update(image_shape=[10**6, 10**6]), "image shape"),
-        (lambda meta: meta["options"].update(image_shape=[3, -3]), "image shape"),
-        (lambda meta: meta["options"].update(image_shape=[0, 10**9], margin=0), "image shape"),
-        (lambda meta: meta["options"].update(margin=10**6), "image shape"),
-        (lambda meta: meta["options"].update(margin=-3), "image shape"),
-        (lambda meta: meta["options"].update(margin="4"), "image shape"),
-        (lambda meta: meta["options"].update(image_shape="ab"), "image shape"),
+        (lambda meta: meta["options"].update(image_shape=[3, -3]), "image_shape"),
+        (lambda meta: meta["options"].update(image_shape=[0, 10**9], margin=0), "image_shape"),
+        (lambda meta: meta["options"].update(margin=10**6), "margin"),
+        (lambda meta: meta["options"].update(margin=-3), "margin"),
+        (lambda meta: meta["options"].update(margin="4"), "margin"),
+        (lambda meta: meta["options"].update(image_shape="ab"), "image_shape"),
         (lambda meta: meta["options"].update(n_classes=10**12), "parameters"),
         (lambda meta: meta["options"].update(smoothing=1e12), "smoothing"),
         (lambda meta: meta["options"].update(dtype="object"), "damaged"),
-        (lambda meta: meta["options"].update(evil=1), "options"),
+        (lambda meta: meta["options"].update(evil=1), "no option 'evil'"),
         (lambda meta: meta["options"].pop("architecture"), "damaged"),
         (lambda meta: meta["options"].pop("image_shape"), "damaged"),
         (lambda meta: meta["options"].update(seed=-1), "seed"),

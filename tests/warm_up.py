@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 
 import tigra
-from tigra.check_cases import LAYER_CASES
-from tigra.gradcheck import check_layer
+from tigra.gradcheck.cases import LAYER_CASES
+from tigra.gradcheck.checks import check_layer
 
 NETWORKS = (  # what comes last in the alphabet of test files is needed last: begin there
     "HRC[1, 2]-HCN[2]-HRC[2, 2]",

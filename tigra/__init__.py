@@ -1,31 +1,26 @@
 """TIGraNet, the isometric transformation invariant graph-based network, from scratch.
 
-Read the modules in this order; each imports only those above it:
+Four rooms are the story, in the order in which an image walks through them:
 
-    version, errors, kernels           kernels: every compiled loop, to be read when it is called
-    transforms, images, image_store    pictures as arrays
-    archives, sources, download        MNIST and ETH-80: their files
-    splits, protocols                  the paper's data sets
-    file_digests, picture_files, folders        the user's own pictures
-    datasets, contact_sheet            all of them by name, and to look at
-    graph, grid_kernels, polynomials, workspace, fused      the graph, and polynomials of its Laplacian
-    spectral, isometries               the theory: Fourier transform, graph isometries,
-    smooth_images, equivariance, resolution     any rotation and shift, and the experiment on them
-    plane_kernels, harmonic_kernels    compiled loops over pixels, for other networks to compare with
-    layers.base, .spectral_conv, .paired_conv, .dynamic_pool, .statistics, .dense
-    layers.planes, .conv, .spatial_transformer, .harmonic_conv, .modulus      layers of those other networks
-    loss, workers, classifier, network, passes      from signal to class scores
-    notation, plane_kinds, architecture, recipes, methods      "SC[3, 3]-DP[300]-..." becomes a network
-    optim, settings, jitter, training  learning
-    morlet, scattering, feature_cache, affine_pca, deepscat, fitting        DeepScat, which is fitted instead
-    atomic_files, model_file, packaged, runs     keeping it; models that come with tigra
-    invariance                         how little answers change
-    nearest, tables, run_records,
-    reproduction                       the paper's tables
-    check_cases, gradcheck             every gradient checked
-    inspection, exhibit                looking inside, in numbers
-    figures.canvas, figures.tiles, figures.maps, figures.spectrum, figures.invariance,
-    figures.learning, figures.animation, figures.page, figures      and how it is drawn
+    graph/          the grid, its Laplacian, polynomials of it, what layers ask of them
+    layers/         one file a layer of TIGraNet: forward, backward, equation by equation
+    models/         layers in a row: notation, layer kinds, build, network, loss, workers
+    training/       Adam, epochs, the best one by upright validation
+
+The others stand aside:
+
+    gradcheck/      every gradient against finite differences, and the registry of cases
+    kernels/        compiled loops for graph, layers, Adam and images; the decorator
+    images/         pixels: transforms, pictures, the store of decoded ones
+    datasets/       from a name or a folder to splits; sources, downloads, archives
+    files/          atomic writes, cache folder, digests
+    theory/         sections 3 and 5 of the paper: Fourier, isometries, bounds, resolution
+    baselines/      ConvNet, STN, HarmNet, DeepScat, nearest neighbour; nothing of TIGraNet needs them
+    experiments/    recipes, methods, runs, tables, records, reproduction
+    figures/        all drawing, and the numbers that figures show
+
+    errors.py       what can go wrong           options.py      every option, once (option_fields.py: what one is)
+    seeding.py      generators by purpose       model_file.py   save, load, packaged models
 
 What most people need is here at the top:
 
@@ -37,9 +32,22 @@ What most people need is here at the top:
     tigra.save(network, "model.npz")
 """
 
-from tigra.architecture import build_network, count_parameters
-from tigra.datasets import DATASETS, load_dataset
-from tigra.deepscat import DeepScat, build_deepscat
+from tigra.baselines import (
+    Conv,
+    DeepScat,
+    Flatten,
+    HarmonicConv,
+    InvariantHead,
+    MaxPool,
+    MeanPool,
+    ModulusNorm,
+    ModulusReLU,
+    SpatialTransformer,
+    StandardisePixels,
+    build_deepscat,
+    fit_deepscat,
+)
+from tigra.datasets import DATASETS, Split, Splits, load_dataset, register_dataset
 from tigra.errors import (
     ArchitectureError,
     DatasetError,
@@ -49,39 +57,38 @@ from tigra.errors import (
     ShapeError,
     TigraError,
     TrainingError,
+    UnknownLayerError,
     UsageError,
 )
-from tigra.fitting import fit_deepscat
+from tigra.experiments.methods import METHODS, Method, register_method
+from tigra.experiments.recipes import RECIPES
+from tigra.experiments.runs import Run
+from tigra.gradcheck import check_gradients
 from tigra.graph import Graph, GraphSignal, grid_graph
 from tigra.images import read_image
 from tigra.layers import (
-    Conv,
     Dense,
     DynamicPool,
-    Flatten,
-    HarmonicConv,
-    InvariantHead,
     Layer,
     Logarithm,
-    MaxPool,
-    MeanPool,
-    ModulusNorm,
-    ModulusReLU,
     PairedConv,
     ReLU,
-    SpatialTransformer,
     SpectralConv,
     Standardise,
-    StandardisePixels,
     Statistics,
 )
 from tigra.model_file import load, save
-from tigra.network import Network
-from tigra.notation import format_architecture, parse_architecture
-from tigra.recipes import RECIPES
-from tigra.settings import Epoch, FitOptions
-from tigra.splits import Split, Splits
-from tigra.training import Training, accuracy, fit
+from tigra.models import (
+    Network,
+    accuracy,
+    build_network,
+    count_parameters,
+    format_architecture,
+    parse_architecture,
+)
+from tigra.models.kinds import LayerKind, layer_kind, real, whole
+from tigra.options import FitOptions, NetworkOptions, Recipe
+from tigra.training import Epoch, Training, fit
 from tigra.version import __version__
 
 __all__ = [
@@ -102,16 +109,22 @@ __all__ = [
     "ImageError",
     "InvariantHead",
     "Layer",
+    "LayerKind",
     "Logarithm",
+    "METHODS",
     "MaxPool",
     "MeanPool",
+    "Method",
     "ModelFileError",
     "ModulusNorm",
     "ModulusReLU",
     "Network",
+    "NetworkOptions",
     "PairedConv",
     "RECIPES",
     "ReLU",
+    "Recipe",
+    "Run",
     "ShapeError",
     "SpatialTransformer",
     "SpectralConv",
@@ -123,19 +136,26 @@ __all__ = [
     "TigraError",
     "Training",
     "TrainingError",
+    "UnknownLayerError",
     "UsageError",
     "__version__",
     "accuracy",
     "build_deepscat",
     "build_network",
+    "check_gradients",
     "count_parameters",
     "fit",
     "fit_deepscat",
     "format_architecture",
     "grid_graph",
+    "layer_kind",
     "load",
     "load_dataset",
     "parse_architecture",
     "read_image",
+    "real",
+    "register_dataset",
+    "register_method",
     "save",
+    "whole",
 ]

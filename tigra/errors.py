@@ -13,6 +13,14 @@ class ArchitectureError(UsageError):
     """An architecture text that does not parse, or whose layers do not fit together."""
 
 
+class UnknownLayerError(ArchitectureError):
+    """An architecture names a layer that nobody has registered; `name` is what it is called."""
+
+    def __init__(self, message: str, name: str):
+        super().__init__(message)
+        self.name = name
+
+
 class ShapeError(TigraError):
     """An array of the wrong shape, type or content, such as NaN pixels."""
 

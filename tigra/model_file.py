@@ -1,7 +1,8 @@
 """Model files: one zip file with everything to predict and to resume; nothing in it is executed.
 
-    meta.json                      format, version, options of build_network or build_deepscat, class names, training
+    meta.json                      format, version, kind of model, its options, class names, training
     layers/00.SpectralConv.alpha.npy ...   parameters and constants, one array a file
+    graph/*.npy                    the user's own graph, where the network has one
     resume/*.npy                   the state of an unfinished or finished training run
 
 `numpy.load` opens it too. Members are stored uncompressed, so that a file cannot unpack to more
@@ -11,25 +12,26 @@ are compared with what the architecture calls for before an array is made.
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
 import os
 import zipfile
 from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
-from tigra.architecture import build_network, count_parameters
-from tigra.atomic_files import check_writable, write_atomically
-from tigra.classifier import Classifier
-from tigra.deepscat import DeepScat, build_deepscat, count_fitted, is_deepscat
-from tigra.errors import ModelFileError, TigraError
-from tigra.network import Network
+from tigra.errors import ModelFileError, TigraError, UnknownLayerError
+from tigra.files.atomic import check_writable, write_atomically
+from tigra.graph import Graph
+from tigra.models.classifier import MODEL_KINDS, Classifier
+from tigra.models.network import Network
 from tigra.version import __version__
 
 __all__ = ["Model", "check_writable", "load", "load_model", "save", "write_atomically"]
-FORMAT, FORMAT_VERSION = "tigra model", 1
+FORMAT, FORMAT_VERSION = "tigra model", 2  # version 1, of tigra 0.1, has no kind and older names of options
 RESUME_ARRAYS = "current", "best", "adam_mean", "adam_square"
 LARGEST_META = 16 * 2**20  # bytes
 LARGEST_IMAGE = 2**24  # pixels, with the margin
@@ -47,32 +49,35 @@ class Model:
     resume : None, or (arrays, numbers) as `Training.snapshot` gives them
     """
 
-    network: Network | DeepScat
+    network: Classifier
     training: dict = field(default_factory=dict)
     resume: tuple[dict, dict] | None = None
 
 
-def save(
-    network: Network | DeepScat, path, training: dict | None = None, resume: tuple[dict, dict] | None = None
-) -> None:
+def save(network: Classifier, path, training: dict | None = None, resume: tuple[dict, dict] | None = None) -> None:
     """Write a network, or a fitted DeepScat, to a file that `load` reads; the file appears whole or not at all."""
     _check_complete(network)
+    graph = network.own_graph
     meta = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "tigra": __version__,
-        "options": network.options,
+        "kind": network.kind,
+        "options": network.options.to_json(),
         "class_names": network.class_names,
         "training": training or {},
         "resume": resume[1] if resume else None,
     }
     arrays = dict(_named_arrays(network))
+    if graph is not None:
+        meta["graph"] = {"nodes": graph.n_nodes, "edges": int(graph.adjacency.nnz)}
+        arrays |= _graph_arrays(graph)
     if resume:
         arrays |= {f"resume/{name}": resume[0][name] for name in RESUME_ARRAYS}
     write_atomically(path, _packed(meta, arrays))
 
 
-def load(path) -> Network | DeepScat:
+def load(path) -> Classifier:
     """The network, or DeepScat, in a file that `save` wrote."""
     return load_model(path).network
 
@@ -84,6 +89,11 @@ def load_model(path) -> Model:
             raise ModelFileError("it is not an ordinary file")
         with zipfile.ZipFile(path) as archive:
             return _unpacked(archive)
+    except UnknownLayerError as error:
+        raise ModelFileError(
+            f"{path} has the layer {error.name}, which nobody has registered here; import the module that registers it"
+            " first, on the command line with --import MODULE."
+        ) from error
     except NewerFormat as error:
         raise ModelFileError(f"{path} was written by a newer tigra; update tigra to read it.") from error
     except (TigraError, zipfile.BadZipFile) as error:
@@ -99,18 +109,14 @@ def load_model(path) -> Model:
         ) from error
 
 
-def _builder(kind: type):
-    """The function that makes a Network or a DeepScat from its options."""
-    return build_deepscat if issubclass(kind, DeepScat) else build_network
-
-
 def _check_complete(network: Classifier) -> None:
     """Refuse to write what `load` would refuse to read, or could not use."""
-    builder = _builder(type(network))
-    if set(network.options) != set(inspect.signature(builder).parameters):
-        raise ModelFileError(f"Only networks made by {builder.__name__} can be saved: the file holds its arguments.")
-    if isinstance(network, DeepScat) and not network.is_fitted:
-        raise ModelFileError("This DeepScat has not been fitted, so it is not saved; call fit first.")
+    if network.kind not in MODEL_KINDS:
+        raise ModelFileError(
+            f"Models of kind {network.kind!r} cannot be saved: files hold {', '.join(MODEL_KINDS)}; register the kind."
+        )
+    if network.obstacle:
+        raise ModelFileError(f"{network.obstacle}, so it is not saved.")
     if not _are_names(network.class_names, network.n_classes):
         raise ModelFileError(f"class_names must be {network.n_classes} printable texts, got {network.class_names!r}.")
     if not all(np.isfinite(array).all() for _, array in _named_arrays(network)):
@@ -144,32 +150,74 @@ def _packed(meta: dict, arrays: dict) -> bytes:
     return buffer.getvalue()
 
 
+def _graph_arrays(graph: Graph) -> dict[str, np.ndarray]:
+    """The user's own graph as arrays: its adjacency as CSR, and its degrees."""
+    matrix = graph.adjacency
+    return {
+        "graph/indptr": matrix.indptr.astype(np.int64),
+        "graph/indices": matrix.indices.astype(np.int64),
+        "graph/weights": matrix.data.astype(np.float64),
+        "graph/degrees": graph.degrees.astype(np.float64),
+    }
+
+
 def _unpacked(archive: zipfile.ZipFile) -> Model:
     members = {info.filename: info for info in archive.infolist()}
     if any(info.compress_type != zipfile.ZIP_STORED for info in members.values()):
         raise ModelFileError("its members are compressed")
     meta = _meta(archive, members)
     file_size = os.fstat(archive.fp.fileno()).st_size
-    network = _network(meta, file_size)
+    graph, of_graph = _graph(archive, members, meta.get("graph"), file_size)
+    network = _network(meta, graph, file_size)
     expected = dict(_named_arrays(network))
     if meta["resume"] is not None:
-        if isinstance(network, DeepScat):
+        if not isinstance(network, Network):
             raise ModelFileError("it cannot be resumed, as nothing of it is trained")
         expected |= {f"resume/{name}": network.learned for name in ("current", "best")}
         expected |= {f"resume/{name}": network.parameters for name in ("adam_mean", "adam_square")}
-    if set(members) != {"meta.json", *(f"{name}.npy" for name in expected)}:
+    if set(members) != {"meta.json", *(f"{name}.npy" for name in (*expected, *of_graph))}:
         raise ModelFileError("its arrays are not those of its architecture")
     found = {name: _array(archive, members[f"{name}.npy"], like) for name, like in expected.items()}
     for name, array in _named_arrays(network):
         array[...] = found[name]
-        if name.endswith((".deviation", ".offset", ".temperature")) and not (array > 0).all():
-            raise ModelFileError(f"{name} must be positive")
-        if name.endswith((".running_variance", ".total")) and not (array >= 0).all():
-            raise ModelFileError(f"{name} must not be negative")
+    _check_signs(network)
     resume = None
     if meta["resume"] is not None:
         resume = {name: found[f"resume/{name}"] for name in RESUME_ARRAYS}, meta["resume"]
     return Model(network, meta["training"], resume)
+
+
+def _check_signs(network: Classifier) -> None:
+    """Every layer says which of its constants must be positive, or at least not negative."""
+    for number, layer in enumerate(network.layers):
+        where = f"layers/{number:02d}.{type(layer).__name__}"
+        for name in layer.positive_state:
+            if not (layer.state[name] > 0).all():
+                raise ModelFileError(f"{where}.{name} must be positive")
+        for name in layer.nonnegative_state:
+            if not (layer.state[name] >= 0).all():
+                raise ModelFileError(f"{where}.{name} must not be negative")
+
+
+def _graph(archive, members, numbers, file_size: int) -> tuple[Graph | None, list[str]]:
+    """(the user's own graph, names of its arrays), or (None, []) where the file has none."""
+    if numbers is None:
+        return None, []
+    n_nodes, n_edges = numbers["nodes"], numbers["edges"]
+    if not all(type(n) is int and 0 <= n <= file_size for n in (n_nodes, n_edges)) or n_nodes < 1:
+        raise ModelFileError("its graph is not possible")
+    likes = {
+        "graph/indptr": np.broadcast_to(np.int64(0), n_nodes + 1),
+        "graph/indices": np.broadcast_to(np.int64(0), n_edges),
+        "graph/weights": np.broadcast_to(0.0, n_edges),
+        "graph/degrees": np.broadcast_to(0.0, n_nodes),
+    }
+    indptr, indices, weights, degrees = (_array(archive, members[f"{name}.npy"], like) for name, like in likes.items())
+    rises = indptr[0] == 0 and indptr[-1] == n_edges and (np.diff(indptr) >= 0).all()
+    if not rises or not ((indices >= 0) & (indices < n_nodes)).all():
+        raise ModelFileError("its graph is malformed")
+    matrix = sparse.csr_array((weights, indices, indptr), shape=(n_nodes, n_nodes))
+    return Graph(matrix, degrees), list(likes)
 
 
 def _meta(archive, members) -> dict:
@@ -180,8 +228,8 @@ def _meta(archive, members) -> dict:
         raise ModelFileError("its meta.json is another program's")
     if type(meta.get("version")) is int and meta["version"] > FORMAT_VERSION:
         raise NewerFormat
-    if meta.get("version") != FORMAT_VERSION:
-        raise ModelFileError(f"its format is version {meta.get('version')!r}, this tigra reads {FORMAT_VERSION}")
+    if meta.get("version") not in range(1, FORMAT_VERSION + 1):
+        raise ModelFileError(f"its format is version {meta.get('version')!r}, this tigra reads up to {FORMAT_VERSION}")
     if not isinstance(meta["resume"], (dict, type(None))) or not _is_record(meta["training"]):
         raise ModelFileError("its training record is malformed")
     return meta
@@ -213,34 +261,24 @@ def _is_record(training) -> bool:
     )
 
 
-def _network(meta: dict, file_size: int) -> Network | DeepScat:
-    """The network that the options call for, if the file is large enough to hold it."""
-    fitted = is_deepscat(meta["options"]["architecture"])
-    builder = _builder(DeepScat if fitted else Network)
-    names, arguments = meta["class_names"], inspect.signature(builder).parameters
-    if not set(meta["options"]) <= set(arguments):
-        raise ModelFileError(f"its options are not those of {builder.__name__}")
-    defaults = {name: argument.default for name, argument in arguments.items()}
-    options = defaults | meta["options"]  # a file from before an option was there has its default
-    (height, width), margin = options["image_shape"], options.get("margin", 0)
-    if not all(type(size) is int for size in (height, width, margin)) or min(height, width) < 1 or margin < 0:
+def _network(meta: dict, graph: Graph | None, file_size: int) -> Classifier:
+    """The network that the options call for, if the file is large enough to hold it.
+
+    The architecture is parsed and walked once, for the plan; nothing is built before the plan was found to fit.
+    """
+    options = meta["options"]
+    kind = meta.get("kind", "deepscat" if "PCA[" in options["architecture"] else "network")  # version 1 has none
+    if kind not in MODEL_KINDS:
+        raise ModelFileError(f"it holds a model of kind {kind!r}, which nobody has registered here")
+    plan = MODEL_KINDS[kind](options, graph)
+    if plan.n_pixels > LARGEST_IMAGE:
         raise ModelFileError("its image shape is not possible")
-    grid_shape = height + 2 * margin, width + 2 * margin
-    if grid_shape[0] * grid_shape[1] > LARGEST_IMAGE:
-        raise ModelFileError("its image shape is not possible")
-    if type(options["n_classes"]) is not int:  # a text, times the number of features, would fill the memory
-        raise ModelFileError("its number of classes is not possible")
-    if fitted:
-        n_bytes = 8 * count_fitted(options["architecture"], (height, width), options["n_classes"])
-    else:
-        n_parameters = count_parameters(options["architecture"], grid_shape, options["n_classes"], options["mixing"])
-        n_bytes = n_parameters * np.dtype(options["dtype"]).itemsize
-    if n_bytes > file_size:
+    if plan.n_bytes > file_size:
         raise ModelFileError("it is smaller than the network it describes")
-    network = builder(**options)
-    if not _are_names(names, network.n_classes):
+    network = plan.network()
+    if not _are_names(meta["class_names"], network.n_classes):
         raise ModelFileError("its class names do not fit")
-    network.class_names = names
+    network.class_names = meta["class_names"]
     return network
 
 
@@ -259,3 +297,26 @@ def _array(archive, info: zipfile.ZipInfo, like: np.ndarray) -> np.ndarray:
     if not np.isfinite(array).all():
         raise ModelFileError(f"{info.filename} has values that are not finite")
     return array
+
+
+# --- models that come with tigra ------------------------------------------------------------
+
+PREFIX, ENDING = "model-", ".npz"
+
+
+def packaged_models() -> dict[str, Path]:
+    """Name -> file of every model in the package's data.
+
+    >>> list(packaged_models())
+    ['mnist-012']
+    """
+    try:
+        folder = resources.files("tigra_data")
+    except ModuleNotFoundError:  # a source tree that was never installed
+        return {}
+    files = sorted(Path(str(entry)) for entry in folder.iterdir())
+    return {
+        path.name[len(PREFIX) : -len(ENDING)]: path
+        for path in files
+        if path.name.startswith(PREFIX) and path.name.endswith(ENDING)
+    }

@@ -8,7 +8,7 @@ import numpy as np
 
 from tigra.graph import Graph
 from tigra.layers import Dense, DynamicPool, SpectralConv, Standardise, Statistics
-from tigra.network import Network
+from tigra.models.network import Network
 
 
 @dataclass(frozen=True)

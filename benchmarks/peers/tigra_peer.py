@@ -6,16 +6,16 @@ import time
 
 import numpy as np
 
-from tigra.network import Network
-from tigra.settings import FitOptions
-from tigra.training import Training
+from tigra.models.network import Network
+from tigra.options import FitOptions
+from tigra.training.training import Training
 
 
 class TigraPeer:
     """Training steps and scores of a network, on a given number of threads.
 
     An epoch here is one step, because the training set is one batch. `Training` asks should_stop ahead of a
-    step and calls on_step after it, so `timed_step` takes the time between the two: the step
+    step and calls on_progress after it, so `timed_step` takes the time between the two: the step
     as it runs in any training, without the validation that ends an epoch.
     """
 
@@ -32,7 +32,7 @@ class TigraPeer:
         self.started = time.perf_counter()
         return False
 
-    def _end(self, step: int, n_steps: int) -> None:
+    def _end(self, what: str, done: int, total: int) -> None:
         self.seconds = time.perf_counter() - self.started
 
     def timed_step(self) -> float:

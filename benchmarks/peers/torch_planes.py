@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from tigra.layers import Conv, HarmonicConv, MaxPool, SpatialTransformer
-from tigra.layers.harmonic_conv import ring_basis
+from tigra.baselines import Conv, HarmonicConv, MaxPool, SpatialTransformer
+from tigra.baselines.harmonic.harmonic_conv import ring_basis
 
 
 class TorchPlanes:

@@ -7,7 +7,7 @@
     figures.draw(shown, "filters")       # a matplotlib figure, and its caption
     figures.write(shown, "folder")       # all of them, and a page to look at them
 
-What is drawn is computed in `tigra.inspection`; matplotlib, an extra, is imported when a figure is drawn.
+What is drawn is computed in `tigra.figures.inspection`; matplotlib, an extra, is imported when a figure is drawn.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tigra.errors import UsageError
-from tigra.exhibit import Exhibit
 from tigra.figures.animation import turning
 from tigra.figures.canvas import as_files, drawing
-from tigra.figures.invariance import statistics, turn
+from tigra.figures.exhibit import Exhibit
 from tigra.figures.learning import confusion, training
 from tigra.figures.maps import NothingToShow, labels, mistakes, pooling, rotations
 from tigra.figures.page import page
 from tigra.figures.spectrum import filters, graph
+from tigra.figures.turn import statistics, turn
 from tigra.model_file import write_atomically
 
 
@@ -102,7 +102,7 @@ def write(
         paper = "in motion, the paper's Figures 8 and 10, fig:VFM and fig:feature_maps_examples"
         entries.append(_record(ANIMATION, "One image turning", paper, caption, [f"{ANIMATION}.gif"]))
     network = exhibit.network
-    facts = f"{network.options['architecture']}, {network.n_parameters} parameters, on {exhibit.dataset}"
+    facts = f"{network.options.architecture}, {network.n_parameters} parameters, on {exhibit.dataset}"
     text = page(f"Figures of a network trained on {exhibit.dataset}", facts, entries, skipped)
     write_atomically(folder / "index.html", text.encode())
     return entries, skipped

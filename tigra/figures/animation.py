@@ -6,11 +6,11 @@ import io
 
 import numpy as np
 
-from tigra.exhibit import Exhibit
 from tigra.figures.canvas import BLUE, VERMILLION, drawing, new_figure, written
+from tigra.figures.exhibit import Exhibit
+from tigra.figures.inspection import FullTurn, Step, full_turn, spread, steps
 from tigra.figures.maps import framed
 from tigra.figures.tiles import largest_size, show_image, show_map
-from tigra.inspection import FullTurn, Step, full_turn, spread, steps
 
 N_FRAMES = 72
 FRAME_MS = 70
@@ -58,7 +58,7 @@ def _common_palette(frames):
 
 def _frames(exhibit: Exhibit, turned: FullTurn, pooled: list[Step]):
     """Yield the pixels of each frame, (height, width, 3): what stays is drawn once, what moves over and over."""
-    margin, names = exhibit.network.options["margin"], exhibit.class_names
+    margin, names = exhibit.network.options.margin, exhibit.class_names
     truth = int(exhibit.upright.labels[exhibit.subject])
     n_panels = 1 + len(pooled)
     figure = new_figure(height=2.45 if pooled else 2.3, width=1.95 * n_panels + 2.4)

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tigra.exhibit import Exhibit
-from tigra.figures.canvas import BLUE, SEQUENTIAL, VERMILLION, WIDTH, new_figure, written
+from tigra.figures.canvas import (
+    BLUE,
+    SEQUENTIAL,
+    VERMILLION,
+    WIDTH,
+    new_figure,
+    written,
+)
+from tigra.figures.exhibit import Exhibit
 from tigra.figures.maps import NothingToShow
 
 MOST_NUMBERED = 20  # classes up to which the confusion matrix has numbers in its cells

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tigra.exhibit import Exhibit
 from tigra.figures.canvas import written
+from tigra.figures.exhibit import Exhibit
+from tigra.figures.inspection import Step, spread, steps
 from tigra.figures.tiles import TileSheet, largest_size
-from tigra.inspection import SPECTRAL, Step, spread, steps
-from tigra.transforms import rotate
+from tigra.images.transforms import rotate
 
 COLUMNS, BLOCKS = 10, 3  # of test images with their labels
 ANGLES = np.arange(0, 360, 45)
@@ -63,7 +63,7 @@ def rotations(exhibit: Exhibit):
     sheet = TileSheet(network.graph.shape, row_labels, heads, bars=True)
     predicted, truth = network.predict(turned, exhibit.threads), exhibit.upright.labels[exhibit.subject]
     for column in range(len(ANGLES)):
-        sheet.image(0, column, framed(turned[column], network.options["margin"]))
+        sheet.image(0, column, framed(turned[column], network.options.margin))
         sheet.corner(0, column, names[predicted[column]], names[truth])
     for row, (step, place) in enumerate(rows, start=1):
         largest = largest_size(step.values[:, place])
@@ -86,7 +86,7 @@ def _heading(step: Step, what: str) -> str:
 
 def _maps_after_convolutions(network, images) -> list[tuple[Step, int]]:
     """(step, place of a map) for at most MOST_MAPS maps, shared out among the spectral layers."""
-    n_layers = sum(isinstance(layer, SPECTRAL) for layer in network.layers)
+    n_layers = sum(hasattr(layer, "filter_coefficients") for layer in network.layers)
     if not n_layers:
         return []
     taken = [step for step in steps(network, images, max(1, MOST_MAPS // n_layers)) if step.name.startswith("SC")]
@@ -108,7 +108,7 @@ def pooling(exhibit: Exhibit):
     row_labels = [written(names[exhibit.test.labels[number]]) for number in numbers]
     sheet = TileSheet(network.graph.shape, row_labels, heads, foot=True)
     for row, number in enumerate(numbers):
-        _labelled_image(sheet, row, 0, exhibit, number, margin=network.options["margin"])
+        _labelled_image(sheet, row, 0, exhibit, number, margin=network.options.margin)
         for column, (step, place) in enumerate(columns, start=1):
             _pooled_tile(sheet, row, column, step, place)
     for column, (step, place) in enumerate(columns, start=1):
@@ -150,7 +150,7 @@ def mistakes(exhibit: Exhibit, n_rows: int = 7):
     ]
     sheet = TileSheet(network.graph.shape, row_labels, heads)
     for row, number in enumerate(numbers):
-        _labelled_image(sheet, row, 0, exhibit, number, margin=network.options["margin"])
+        _labelled_image(sheet, row, 0, exhibit, number, margin=network.options.margin)
         for column, (step, place) in enumerate(columns, start=1):
             sheet.map(row, column, step.values[row, place], largest_size(step.values[:, place]))
     text = (

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tigra.exhibit import Exhibit
-from tigra.figures.canvas import MARKERS, SEQUENTIAL, VERMILLION, line_colours, new_figure
+from tigra.figures.canvas import (
+    MARKERS,
+    SEQUENTIAL,
+    VERMILLION,
+    line_colours,
+    new_figure,
+)
+from tigra.figures.exhibit import Exhibit
+from tigra.figures.inspection import FilterBank, filter_banks, highest_frequency, spread
 from tigra.figures.maps import NothingToShow, framed
 from tigra.figures.tiles import show_image
-from tigra.inspection import FilterBank, filter_banks, highest_frequency, spread
 
 WINDOW = 7  # nodes along each side of the part of the graph that is drawn
 MOST_BANKS = 4
@@ -17,7 +23,7 @@ MOST_BANKS = 4
 def graph(exhibit: Exhibit):
     """The image, some of its pixels as nodes with their edges, and a row of the Laplacian."""
     network = exhibit.network
-    image, margin = framed(exhibit.subject_image, network.options["margin"]), network.options["margin"]
+    image, margin = framed(exhibit.subject_image, network.options.margin), network.options.margin
     top, left, height, width = _liveliest_window(exhibit.subject_image)
     top, left = top + margin, left + margin
     figure = new_figure(height=2.75)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tigra.errors import ShapeError, TigraError
 from tigra.graph import GraphSignal
-from tigra.workspace import Workspace
+from tigra.kernels.workspace import Workspace
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64))  # those for which kernels are compiled
 
@@ -20,15 +20,27 @@ class Layer:
     params : name -> array, learned; written in place, never rebound by a layer
     grads : name -> array of the same shape, overwritten by every backward
     state : name -> array, saved with the model but not learned
-    takes : "signal", a GraphSignal or features, or "planes", arrays (C, H, W, B) of pixels
     is_training : whether forward may use the batch's own statistics, as batch normalisation does in training
-    adapts : whether its state follows the images of the training, step by step, and parts of a batch must meet at it
-        (`tigra.passes`)
+
+    What a layer answers for itself, so that nobody else needs to know its class:
+
+    label : its name in the paper's notation, where it has one
+    gives_features : True if its output is the network's feature vector (`Network.features`)
+    uses_batch_statistics : True for batch normalisation: forward needs sums over the whole batch
+        (`tigra.models.batch_statistics.BatchStatistics`)
+    calibration_images : how many training images `calibrate` wants to see before training; 0 none, None all
+    needs_calibration : whether `calibrate` was not called yet
+    positive_state, nonnegative_state : names of state arrays whose values must be > 0, or >= 0; a model file is refused
+        where they are not
     """
 
-    takes = "signal"
     is_training = False
-    adapts = False
+    gives_features = False
+    uses_batch_statistics = False
+    calibration_images: int | None = 0
+    needs_calibration = False
+    positive_state: tuple[str, ...] = ()
+    nonnegative_state: tuple[str, ...] = ()
 
     def __init__(self, **params: np.ndarray):
         for name, array in params.items():
@@ -49,6 +61,26 @@ class Layer:
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """dE/d(input) from dE/d(output), after one forward; fills grads."""
         raise NotImplementedError
+
+    def calibrate(self, x) -> None:
+        """Set constants from what arrives here for training images, before training; the base layer has none."""
+
+    def decisions(self, x, y) -> list[np.ndarray]:
+        """After y = forward(x): every yes-or-no decision, such as signs and active sets, as arrays.
+
+        Where they change with a small step the layer has a kink, and a difference quotient is meaningless.
+        """
+        return []
+
+    @classmethod
+    def image_input(cls, values: np.ndarray, image_shape: tuple[int, int]):
+        """What a network that begins with this layer gives it for images (1, N, B): y_0, active on all nodes."""
+        return GraphSignal(values, np.ones(values.shape, bool))
+
+    @property
+    def label(self) -> str:
+        """The layer in the paper's notation, where it has one; else the name of its class."""
+        return type(self).__name__
 
     def _take_cache(self):
         """What forward kept; it can be taken once."""
@@ -71,7 +103,7 @@ class Layer:
     def replica(self, keeps_results: bool = True) -> Layer:
         """The same layer for another thread: shared params and state, own grads, cache and workspace.
 
-        keeps_results : False if its results may be overwritten by the next call (`tigra.workspace`)
+        keeps_results : False if its results may be overwritten by the next call (`tigra.kernels.workspace`)
         """
         twin = self.working_in(Workspace(keeps_results))
         twin.grads = {name: np.zeros_like(array) for name, array in self.params.items()}
@@ -108,29 +140,7 @@ class Layer:
             )
         return signal
 
-    def _check_planes(self, x, n_maps: int | None = None, smallest: int = 1) -> np.ndarray:
-        """x, if it holds planes (C, H, W, B) with the given number of maps (None: any) and at least that size."""
-        name = type(self).__name__
-        fits = isinstance(x, np.ndarray) and x.ndim == 4 and x.size > 0 and n_maps in (None, len(x))
-        if not fits or x.dtype not in DTYPES or min(x.shape[1:3]) < smallest:
-            size = f", H and W at least {smallest}" if smallest > 1 else ""
-            wanted = f"real planes of shape ({n_maps or 'C'}, H, W, B){size}"
-            raise ShapeError(f"{name} expects {wanted}, float32 or float64, got {_described(x)}.")
-        return x
-
-    def _check_harmonics(self, z, n_maps: int) -> np.ndarray:
-        """z, if it holds harmonic maps (2, 2, C, H, W, B), as real and imaginary parts, with that number of maps."""
-        fits = isinstance(z, np.ndarray) and z.ndim == 6 and z.shape[:3] == (2, 2, n_maps) and z.size > 0
-        if not fits or z.dtype not in DTYPES:
-            wanted = f"real planes of shape (2, 2, {n_maps}, H, W, B)"
-            raise ShapeError(f"{type(self).__name__} expects {wanted}, float32 or float64, got {_described(z)}.")
-        return z
-
     @property
     def n_parameters(self) -> int:
         """How many numbers the layer learns."""
         return sum(array.size for array in self.params.values())
-
-
-def _described(x) -> str:
-    return f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__

@@ -6,8 +6,7 @@ import numpy as np
 
 from tigra.errors import ShapeError, UsageError
 from tigra.layers.base import Layer
-
-START_VALUES = ("default", "paper", "he")
+from tigra.options import DENSE_INITS
 
 
 class Dense(Layer):
@@ -27,6 +26,11 @@ class Dense(Layer):
                 f"Dense needs a weight (F_out, F_in) and a bias (F_out,), got {weight.shape} and {bias.shape}."
             )
 
+    @staticmethod
+    def shapes(n_in: int, n_out: int) -> dict[str, tuple[int, ...]]:
+        """Name -> shape of the parameters."""
+        return {"weight": (n_out, n_in), "bias": (n_out,)}
+
     @classmethod
     def init(cls, n_in, n_out, rng, dtype, init="default", gain=1.0) -> Dense:
         """Start values: "paper", all U[-1, 1] (section 6.1); "he", He's for the ReLU, bias 0;
@@ -35,13 +39,14 @@ class Dense(Layer):
         The paper's are far too large for hundreds of inputs: the softmax starts saturated. A small
         gain for the last layer lets the network start undecided, with the loss of chance.
         """
-        if init not in START_VALUES:
-            raise UsageError(f"init must be one of {', '.join(START_VALUES)}, got {init!r}.")
+        if init not in DENSE_INITS:
+            raise UsageError(f"init must be one of {', '.join(DENSE_INITS)}, got {init!r}.")
+        shapes = cls.shapes(n_in, n_out)
         if init == "paper":
-            return cls(rng.uniform(-1, 1, (n_out, n_in)).astype(dtype), rng.uniform(-1, 1, n_out).astype(dtype))
+            return cls(**{name: rng.uniform(-1, 1, shape).astype(dtype) for name, shape in shapes.items()})
         gain = 1.0 if init == "he" else gain
         limit = gain * float(np.sqrt(6.0 / n_in))
-        return cls(rng.uniform(-limit, limit, (n_out, n_in)).astype(dtype), np.zeros(n_out, dtype))
+        return cls(rng.uniform(-limit, limit, shapes["weight"]).astype(dtype), np.zeros(shapes["bias"], dtype))
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         """(F_in, B)  ->  (F_out, B)."""
@@ -76,3 +81,7 @@ class ReLU(Layer):
         """The gradient passes where x > 0."""
         (positive,) = self._take_cache()
         return grad * positive
+
+    def decisions(self, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+        """Which units are on."""
+        return [y > 0]

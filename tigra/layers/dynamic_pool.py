@@ -6,9 +6,9 @@ import numpy as np
 
 from tigra.errors import UsageError
 from tigra.graph import GraphSignal
-from tigra.kernels import candidates, count_signs, keep_above
+from tigra.kernels.pooling import candidates, count_signs, keep_above
+from tigra.kernels.workspace import Workspace
 from tigra.layers.base import Layer
-from tigra.workspace import Workspace
 
 
 class DynamicPool(Layer):
@@ -54,6 +54,15 @@ class DynamicPool(Layer):
         """dE/dy (K, N, B)  ->  dE/dz: the gradient passes on the kept nodes alone."""
         active = self._take_cache()
         return np.multiply(grad_y, active, out=self._space.result("grad", grad_y.shape, grad_y.dtype))
+
+    def decisions(self, x: GraphSignal, y: GraphSignal) -> list[np.ndarray]:
+        """The sets N_k."""
+        return [y.active]
+
+    @property
+    def label(self) -> str:
+        """DP[J]"""
+        return f"DP[{self.n_active}]"
 
 
 def top_nodes(z: np.ndarray, omega: np.ndarray, n_active: int) -> np.ndarray:

@@ -6,9 +6,14 @@ import numpy as np
 
 from tigra.errors import ShapeError, UsageError
 from tigra.graph import Graph, GraphSignal
-from tigra.kernels import combine
+from tigra.graph.polynomials import (
+    laplacian_powers,
+    laplacian_powers_adjoint,
+    laplacian_step,
+)
+from tigra.kernels.steps import combine
 from tigra.layers.base import Layer
-from tigra.polynomials import laplacian_powers, laplacian_powers_adjoint, laplacian_step
+from tigra.option_fields import renamed
 
 LARGEST_THRESHOLD = 0.4  # of the start values
 
@@ -23,7 +28,7 @@ class PairedConv(Layer):
     threshold : array (K_out,), theta: responses below it are cut off
     s : `state["deviation"]` (K_out,), the deviation of the sums over training images at the start values; constants
         that `calibrate` sets once, so that every layer starts with responses of order 1
-    active : "map" or "union", as for `SpectralConv`, or "all": what pooling left at 0 is filtered like the rest
+    active_set : "map" or "union", as for `SpectralConv`, or "all": what pooling left at 0 is filtered like the rest
     gradients : J, how many products of gradients are terms of each map, too; the j-th is that of its own gradient and
         of the gradient of the map p = k + j (counted around: K_in is 0 again), weighted by alpha_{i,M+1+j,k},
 
@@ -51,9 +56,13 @@ class PairedConv(Layer):
            [0. , 0.5, 0. ]])
     """
 
-    def __init__(self, graph: Graph, alpha, threshold, active: str = "map", gradients: int = 0, diffusion: int = 0):
-        if active not in ("map", "union", "all"):
-            raise UsageError(f"active must be 'map', 'union' or 'all', got {active!r}.")
+    calibration_images = 64  # maps are large: a few images will do
+    positive_state = ("deviation",)
+
+    @renamed(active="active_set")
+    def __init__(self, graph: Graph, alpha, threshold, active_set: str = "map", gradients: int = 0, diffusion: int = 0):
+        if active_set not in ("map", "union", "all"):
+            raise UsageError(f"active_set must be 'map', 'union' or 'all', got {active_set!r}.")
         if np.ndim(alpha) != 3 or not np.size(alpha) or np.shape(threshold) != np.shape(alpha)[:1]:
             raise ShapeError(
                 "PairedConv expects alpha of shape (K_out, M+1, K_in), or (K_out, M+1+J, K_in) with J gradients, none of"
@@ -66,28 +75,29 @@ class PairedConv(Layer):
         if not isinstance(diffusion, (int, np.integer)) or diffusion < 0:
             raise UsageError(f"diffusion must be a whole number of steps >= 0, got {diffusion!r}.")
         super().__init__(alpha=alpha, threshold=threshold)
-        self.graph, self.active, self.gradients, self.diffusion = graph, active, int(gradients), int(diffusion)
+        self.graph, self.active_set, self.gradients, self.diffusion = graph, active_set, int(gradients), int(diffusion)
         self.degree = alpha.shape[1] - 1 - self.gradients
         if gradients and self.degree < 1:
             raise UsageError(f"Gradients are made of L y: filters need a degree of at least 1, got {self.degree}.")
         self.state = {"deviation": np.ones(len(alpha), alpha.dtype)}
 
-    @classmethod
-    def init(cls, graph, n_in, n_filters, degree, rng, dtype, active="map", gradients=0, diffusion=0) -> PairedConv:
-        """Random alpha, whose size `calibrate` settles; thresholds from 0 to 0.4 of the responses' deviation.
+    @staticmethod
+    def shapes(n_in: int, n_filters: int, degree: int, gradients: int = 0) -> dict[str, tuple[int, ...]]:
+        """Name -> shape of the parameters; a layer of fewer maps than gradients has as many products as maps."""
+        return {"alpha": (n_filters, degree + 1 + min(gradients, n_in), n_in), "threshold": (n_filters,)}
 
-        A layer of fewer maps than gradients has as many products as maps.
-        """
-        gradients = min(gradients, n_in)
-        n_terms = degree + 1 + gradients
-        alpha = rng.standard_normal((n_filters, n_terms, n_in)) / np.sqrt(n_terms * n_in)
+    @classmethod
+    def init(cls, graph, n_in, n_filters, degree, rng, dtype, active_set="map", gradients=0, diffusion=0) -> PairedConv:
+        """Random alpha, whose size `calibrate` settles; thresholds from 0 to 0.4 of the responses' deviation."""
+        _, n_terms, _ = shape = cls.shapes(n_in, n_filters, degree, gradients)["alpha"]
+        alpha = rng.standard_normal(shape) / np.sqrt(n_terms * n_in)
         threshold = np.linspace(0, LARGEST_THRESHOLD, n_filters)
-        return cls(graph, alpha.astype(dtype), threshold.astype(dtype), active, gradients, diffusion)
+        return cls(graph, alpha.astype(dtype), threshold.astype(dtype), active_set, min(gradients, n_in), diffusion)
 
     @property
-    def is_calibrated(self) -> bool:
-        """Whether the deviations differ from 1."""
-        return bool(np.any(self.state["deviation"] != 1))
+    def needs_calibration(self) -> bool:
+        """Whether the deviations are still 1."""
+        return bool(np.all(self.state["deviation"] == 1))
 
     def calibrate(self, signal: GraphSignal) -> None:
         """Take the deviations from a batch of training images as they arrive here."""
@@ -130,6 +140,19 @@ class PairedConv(Layer):
         room = space.result("room", (2, *terms.shape[1:]), terms.dtype)
         return laplacian_powers_adjoint(self.graph, grad_terms[: self.degree + 1], room)
 
+    def decisions(self, x: GraphSignal, y: GraphSignal) -> list[np.ndarray]:
+        """Which responses are above the threshold."""
+        return [] if self._cache is None else [self._cache[3] > 0]
+
+    @property
+    def label(self) -> str:
+        """SC[K, M]"""
+        return f"SC[{len(self.params['alpha'])}, {self.degree}]"
+
+    def filter_coefficients(self, params: dict[str, np.ndarray]) -> np.ndarray:
+        """Coefficients (K, M+1) of the response to equal input maps, before threshold and rectifier."""
+        return params["alpha"][:, : self.degree + 1].sum(axis=2) / self.state["deviation"][:, None]
+
     def _weights(self) -> np.ndarray:
         """alpha / s as a matrix (K_out, (M+1+J) K_in)."""
         alpha = self.params["alpha"]
@@ -145,9 +168,9 @@ class PairedConv(Layer):
         maps = terms[:2]
         if self.gradients:
             self._fill_gradients(maps, terms[self.degree + 1 :])
-        if self.active == "all":
+        if self.active_set == "all":
             return terms, maps, None, np.ones_like(omega)
-        sets = omega if self.active == "union" else sets
+        sets = omega if self.active_set == "union" else sets
         if sets.all():
             return terms, maps, None, omega
         if self.gradients:  # of maps as they are, before terms are masked

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tigra.errors import ShapeError, UsageError
-from tigra.fused import masked_powers, masked_powers_adjoint
 from tigra.graph import Graph, GraphSignal
-from tigra.kernels import combine
+from tigra.graph.operators import masked_powers, masked_powers_adjoint
+from tigra.graph.polynomials import laplacian_powers, laplacian_powers_adjoint
+from tigra.kernels.steps import combine
 from tigra.layers.base import Layer
-from tigra.polynomials import laplacian_powers, laplacian_powers_adjoint
+from tigra.option_fields import renamed
 
 
 class SpectralConv(Layer):
@@ -21,13 +22,13 @@ class SpectralConv(Layer):
     alpha : array (K_out, M+1)
     beta : array (K_in,), one weight for each input map, as printed; or (K_out, K_in), "full"
         mixing, where the weights differ from filter to filter
-    active : "map", the set N_k of each input map limits where its filtered copy counts, or
+    active_set : "map", the set N_k of each input map limits where its filtered copy counts, or
         "union", the union Omega of the sets does so for all maps
 
     How it is computed. beta has no index i and L is linear, so the terms are mixed before the
     filters weigh them: u_m = sum_k beta_k 1[N_k] L^m y_k, then z_i = sum_m alpha_{i,m} u_m. With
     one set for all maps even u_m = 1[Omega] L^m (sum_k beta_k y_k). Full mixing is the one product
-    z_i = sum_{m,k} (alpha_{i,m} beta_{i,k}) 1[N_k] L^m y_k. tests/test_spectral_conv.py holds the
+    z_i = sum_{m,k} (alpha_{i,m} beta_{i,k}) 1[N_k] L^m y_k. tests/layers/test_spectral_conv.py holds the
     equations as printed.
 
     Departs from the paper: Eq. (11) indexes the set by the filter i of this layer, although it is
@@ -41,12 +42,13 @@ class SpectralConv(Layer):
            [-0.5,  2. , -0.5]])
     """
 
-    def __init__(self, graph: Graph, alpha, beta, active: str = "map"):
+    @renamed(active="active_set")
+    def __init__(self, graph: Graph, alpha, beta, active_set: str = "map"):
         alpha, beta = np.asarray(alpha), np.asarray(beta)
-        if active not in ("map", "union"):
+        if active_set not in ("map", "union"):
             raise UsageError(
-                "active must be 'map' or 'union' ('all' goes with mixing 'pairs', 'gradients' and 'products'),"
-                f" got {active!r}."
+                "active_set must be 'map' or 'union' ('all' goes with mixing 'pairs', 'gradients' and 'products'),"
+                f" got {active_set!r}."
             )
         if alpha.ndim != 2 or beta.ndim not in (1, 2) or (beta.ndim == 2 and len(beta) != len(alpha)):
             raise ShapeError(
@@ -55,23 +57,28 @@ class SpectralConv(Layer):
             )
         super().__init__(alpha=alpha, beta=beta)
         self.graph = graph
-        self.active = active
+        self.active_set = active_set
+
+    @staticmethod
+    def shapes(n_in: int, n_filters: int, degree: int, mixing: str = "vector") -> dict[str, tuple[int, ...]]:
+        """Name -> shape of the parameters."""
+        return {"alpha": (n_filters, degree + 1), "beta": (n_in,) if mixing == "vector" else (n_filters, n_in)}
 
     @classmethod
-    def init(cls, graph, n_in, n_filters, degree, rng, dtype, mixing="vector", active="map") -> SpectralConv:
+    def init(cls, graph, n_in, n_filters, degree, rng, dtype, mixing="vector", active_set="map") -> SpectralConv:
         """The paper's start values: spectral windows for alpha, U[0, 1] for beta (section 6.1)."""
         if mixing not in ("vector", "full"):
             raise UsageError(f"mixing must be 'vector' or 'full', got {mixing!r}.")
         alpha = spectral_windows(n_filters, degree)
-        beta = rng.uniform(0, 1, n_in if mixing == "vector" else (n_filters, n_in))
-        return cls(graph, alpha.astype(dtype), beta.astype(dtype), active)
+        beta = rng.uniform(0, 1, cls.shapes(n_in, n_filters, degree, mixing)["beta"])
+        return cls(graph, alpha.astype(dtype), beta.astype(dtype), active_set)
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K_in, N, B), active (K_in or 1, N, B)  ->  z (K_out, N, B), active (1, N, B) = Omega."""
         y, sets = self._check_signal(signal, self.params["beta"].shape[-1], self.graph.n_nodes)
         y, sets = np.ascontiguousarray(y), np.ascontiguousarray(sets)
         omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
-        if self.active == "union":
+        if self.active_set == "union":
             sets = omega
         z = self._forward_full(y, sets) if self.params["beta"].ndim == 2 else self._forward_vector(y, sets)
         return GraphSignal(z, omega)
@@ -81,6 +88,16 @@ class SpectralConv(Layer):
         if self.params["beta"].ndim == 2:
             return self._backward_full(grad_z)
         return self._backward_vector(grad_z)
+
+    @property
+    def label(self) -> str:
+        """SC[K, M]"""
+        n_filters, n_terms = self.params["alpha"].shape
+        return f"SC[{n_filters}, {n_terms - 1}]"
+
+    def filter_coefficients(self, params: dict[str, np.ndarray]) -> np.ndarray:
+        """Coefficients (K, M+1) of the filters as polynomials of L, for parameters like this layer's."""
+        return params["alpha"]
 
     def _forward_vector(self, y, sets):
         alpha, beta = self.params["alpha"], self.params["beta"]

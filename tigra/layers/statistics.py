@@ -7,9 +7,11 @@ from numbers import Real
 import numpy as np
 
 from tigra.errors import ShapeError, UsageError
-from tigra.fused import chebyshev_moments, chebyshev_moments_adjoint
 from tigra.graph import Graph, GraphSignal
+from tigra.graph.operators import chebyshev_moments, chebyshev_moments_adjoint
+from tigra.graph.polynomials import chebyshev
 from tigra.layers.base import DTYPES, Layer
+from tigra.option_fields import renamed
 
 
 class Statistics(Layer):
@@ -32,6 +34,8 @@ class Statistics(Layer):
     array([1.   , 2.   , 0.5  , 0.125])
     """
 
+    gives_features = True
+
     def __init__(self, graph: Graph, max_order: int):
         super().__init__()
         if not isinstance(max_order, (int, np.integer)) or max_order < 0:
@@ -52,6 +56,15 @@ class Statistics(Layer):
         grad_moments = np.ascontiguousarray(grad_features).reshape(moments.shape)
         return chebyshev_moments_adjoint(self.graph, z, moments, grad_moments, self._space)
 
+    def decisions(self, x: GraphSignal, y: np.ndarray) -> list[np.ndarray]:
+        """The signs of all t_{i,k}."""
+        return [t > 0 for t in chebyshev(self.graph, x.values, self.max_order)]
+
+    @property
+    def label(self) -> str:
+        """S[K_max]"""
+        return f"S[{self.max_order}]"
+
 
 class Logarithm(Layer):
     """u = log(x + offset) of features x >= 0, with an offset for each: ratios become differences.
@@ -62,8 +75,8 @@ class Logarithm(Layer):
     that 0 has a finite logarithm and what is nearly 0 stays together; after that they are constants.
 
     share : of a feature's deviation, its offset
-    floor : a least offset, as a share of the largest deviation of the same moment (means and variances take turns);
-        added in squares, see `Standardise`
+    deviation_floor : a least offset, as a share of the largest deviation of the same moment (means and variances take
+        turns); added in squares, see `Standardise`
 
     >>> layer = Logarithm(np.array([1.0, 0.5]))
     >>> layer.forward(np.array([[0.0], [0.5]]))
@@ -71,33 +84,39 @@ class Logarithm(Layer):
            [0.]])
     """
 
-    def __init__(self, offset: np.ndarray, share: float = 0.03, floor: float = 0.0):
+    calibration_images = None
+    positive_state = ("offset",)
+
+    @renamed(floor="deviation_floor")
+    def __init__(self, offset: np.ndarray, share: float = 0.03, deviation_floor: float = 0.0):
         super().__init__()
-        self.share, self.floor = share, floor
+        self.share, self.deviation_floor = share, deviation_floor
         fits = isinstance(offset, np.ndarray) and offset.dtype in DTYPES and offset.ndim == 1
         if not fits or len(offset) % 2 or not np.all((offset > 0) & np.isfinite(offset)):
             raise ShapeError(
                 "Logarithm needs a positive offset for each feature, an even number of them, as an array of float32 or"
                 f" float64, got {offset!r}."
             )
-        if not all(isinstance(number, Real) and 0 <= number <= 1 for number in (share, floor)):
-            raise UsageError(f"Logarithm needs share and floor from 0 to 1, got {share!r} and {floor!r}.")
+        if not all(isinstance(number, Real) and 0 <= number <= 1 for number in (share, deviation_floor)):
+            raise UsageError(
+                f"Logarithm needs share and deviation_floor from 0 to 1, got {share!r} and {deviation_floor!r}."
+            )
         self.state = {"offset": offset}
 
     @classmethod
-    def init(cls, n_features: int, dtype, share: float = 0.03, floor: float = 0.0) -> Logarithm:
+    def init(cls, n_features: int, dtype, share: float = 0.03, deviation_floor: float = 0.0) -> Logarithm:
         """Offsets of 1, until `calibrate`."""
-        return cls(np.ones(n_features, dtype), share, floor)
+        return cls(np.ones(n_features, dtype), share, deviation_floor)
 
     @property
-    def is_calibrated(self) -> bool:
-        """Whether the offsets differ from 1."""
-        return bool(np.any(self.state["offset"] != 1))
+    def needs_calibration(self) -> bool:
+        """Whether the offsets are still 1."""
+        return bool(np.all(self.state["offset"] == 1))
 
     def calibrate(self, features: np.ndarray) -> None:
         """Take the offsets from features (F, number of training images)."""
         moments = _deviations(features).reshape(-1, 2)
-        offset = np.hypot(self.share * moments, self.floor * moments.max(axis=0)).ravel()
+        offset = np.hypot(self.share * moments, self.deviation_floor * moments.max(axis=0)).ravel()
         least = np.finfo(self.state["offset"].dtype).tiny  # a smaller one would be 0 there
         self.state["offset"][:] = np.where(offset > 0, np.maximum(offset, least), 1.0)
 
@@ -129,8 +148,8 @@ class Standardise(Layer):
     thousand, and the gradient is exact: dE/dx = dE/dx_hat / deviation. Features that do not
     vary on the training set (deviation 0) are only centred.
 
-    floor : share of the largest deviation of the same moment (means and variances take turns) that is added, in
-        squares, to all of them. Maps whose responses are a thousand times weaker than others hold little but what
+    deviation_floor : share of the largest deviation of the same moment (means and variances take turns) that is added,
+        in squares, to all of them. Maps whose responses are a thousand times weaker than others hold little but what
         interpolation does to an image, and a floor keeps them from being blown up to the size of the rest.
 
     >>> layer = Standardise(np.zeros(1), np.ones(1))
@@ -139,33 +158,37 @@ class Standardise(Layer):
     array([[3.]])
     """
 
-    def __init__(self, mean: np.ndarray, deviation: np.ndarray, floor: float = 0.0):
+    calibration_images = None
+    positive_state = ("deviation",)
+
+    @renamed(floor="deviation_floor")
+    def __init__(self, mean: np.ndarray, deviation: np.ndarray, deviation_floor: float = 0.0):
         super().__init__()
-        self.floor = floor
+        self.deviation_floor = deviation_floor
         if mean.ndim != 1 or mean.shape != deviation.shape:
             raise ShapeError(
                 f"Standardise needs a mean and a deviation for each feature, got {mean.shape} and {deviation.shape}."
             )
-        if floor and len(mean) % 2:
+        if deviation_floor and len(mean) % 2:
             raise ShapeError(f"A floor is for means and variances in turn, an even number, got {len(mean)} features.")
         self.state = {"mean": mean, "deviation": deviation}
 
     @classmethod
-    def init(cls, n_features: int, dtype, floor: float = 0.0) -> Standardise:
+    def init(cls, n_features: int, dtype, deviation_floor: float = 0.0) -> Standardise:
         """Mean 0 and deviation 1: the identity, until `calibrate`."""
-        return cls(np.zeros(n_features, dtype), np.ones(n_features, dtype), floor)
+        return cls(np.zeros(n_features, dtype), np.ones(n_features, dtype), deviation_floor)
 
     @property
-    def is_calibrated(self) -> bool:
-        """Whether the constants differ from those of the identity."""
-        return bool(np.any(self.state["mean"] != 0) or np.any(self.state["deviation"] != 1))
+    def needs_calibration(self) -> bool:
+        """Whether the constants are still those of the identity."""
+        return bool(np.all(self.state["mean"] == 0) and np.all(self.state["deviation"] == 1))
 
     def calibrate(self, features: np.ndarray) -> None:
         """Take mean and deviation from features (F, number of training images)."""
         deviation = _deviations(features)
-        if self.floor:
+        if self.deviation_floor:
             moments = deviation.reshape(-1, 2)
-            deviation = np.hypot(moments, self.floor * moments.max(axis=0)).ravel()
+            deviation = np.hypot(moments, self.deviation_floor * moments.max(axis=0)).ravel()
         self.state["mean"][:] = features.mean(axis=1, dtype=np.float64)
         self.state["deviation"][:] = np.where(deviation > 0, deviation, 1.0)
 

@@ -1,0 +1,141 @@
+"""Options of `tigra train`, `evaluate` and `data show` that say which data set, and how it is split and transformed."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import click
+from click.shell_completion import CompletionItem
+from tigra_cli.shared.field_options import FIRST, HeadedOption, spelling
+from tigra_cli.shared.options import (
+    interpolation_option,
+    json_option,
+    seed_option,
+    threads_option,
+)
+from tigra_cli.shared.output import Progress
+
+
+class Size(click.ParamType):
+    """HxW, as in 26x26."""
+
+    name = "HxW"
+
+    def convert(self, value, param, ctx):
+        """(height, width)"""
+        if isinstance(value, tuple):
+            return value
+        match = re.fullmatch(r"(\d{1,5})[xX](\d{1,5})", value)
+        if not match or "0" in (match[1].lstrip("0") or "0", match[2].lstrip("0") or "0"):
+            self.fail(f"{value!r} is not a size such as 50x50 (height x width in pixels).", param, ctx)
+        return int(match[1]), int(match[2])
+
+
+class Rotations(click.ParamType):
+    """A number of angles, or "random"."""
+
+    name = "K|random"
+
+    def convert(self, value, param, ctx):
+        """A whole number, or "random"."""
+        if value == "random" or isinstance(value, int):
+            return value
+        if not re.fullmatch(r"\d{1,3}", value) or int(value) > 360:
+            self.fail(f"{value!r} is neither a number of angles from 0 to 360 nor 'random'.", param, ctx)
+        return int(value)
+
+
+data_dir_option = click.option(
+    "--data-dir",
+    cls=HeadedOption,
+    heading="Data",
+    type=click.Path(exists=True, file_okay=False),
+    help="Where to look first for MNIST and ETH-80; then come $TIGRA_DATA and the cache.",
+)
+
+
+def dataset_argument(required: bool):
+    """The argument DATASET; shells complete the names of data sets, and folders."""
+
+    def complete(ctx, param, incomplete):
+        from tigra.datasets import DATASETS
+
+        names = [CompletionItem(name) for name in DATASETS if name.startswith(incomplete)]
+        return [*names, CompletionItem(incomplete, type="dir")]
+
+    metavar = "DATASET" if required else "[DATASET]"
+    return click.argument("dataset", metavar=metavar, required=required, shell_complete=complete)
+
+
+# name, type, help; what is not given is left to the data set
+_TEST_OPTIONS = (
+    ("--all-test", None, "mnist-012: test on all digits 0, 1, 2 of MNIST's test file."),
+    ("--shifts", click.Choice(["whole", "real"]), "mnist-trans: shifts by whole pixels, or by real numbers."),
+    ("--max-shift", click.FloatRange(min=0), "mnist-trans: largest shift in pixels."),
+    ("--test-rotations", None, "eth-80 and folders: rotate test images by random angles."),
+)
+_SPLIT_OPTIONS = (
+    ("--size", Size(), "Size of the images; smaller ones train faster."),
+    ("--n-train", click.IntRange(min=1), "Number of training images."),
+    ("--n-valid", click.IntRange(min=1), "Number of validation images."),
+    ("--train-rotations", Rotations(), "Rotate each training image by one of K equally spaced angles, or by any."),
+    ("--split", click.Choice(["image", "object"]), "eth-80: split at random, or by object."),
+    ("--fold", click.IntRange(min=0, max=9), "eth-80, split by object: which object is for the test."),
+    ("--invert", None, "Folders: for dark objects on a light background."),
+)
+_FIRST = "--size", "--test-rotations"  # what most users need
+
+
+def _decorated(options):
+    def decorate(command):
+        for name, kind, text in reversed(options):
+            how = {"is_flag": True, "flag_value": True} if kind is None else {"type": kind}
+            heading = FIRST if name in _FIRST else "Data"
+            command = click.option(name, cls=HeadedOption, heading=heading, **how, default=None, help=text)(command)
+        return command
+
+    return decorate
+
+
+test_options = _decorated(_TEST_OPTIONS)
+split_options = _decorated(_SPLIT_OPTIONS)
+
+
+def data_options(command):
+    """Everything that a command which loads a data set needs to know about it."""
+    for decorate in (json_option, threads_option, seed_option, interpolation_option, test_options, split_options):
+        command = decorate(command)
+    return data_dir_option(command)
+
+
+DATA_OPTIONS = [name[2:].replace("-", "_") for name, _, _ in _TEST_OPTIONS + _SPLIT_OPTIONS]
+
+
+def given_options(parameters: dict) -> dict:
+    """The options of the data set that were given on the command line."""
+    return {name: parameters[name] for name in DATA_OPTIONS if parameters.get(name) is not None}
+
+
+def check_options(dataset, options: dict, data_dir=None) -> None:
+    """Raise click.UsageError for an option that the data set does not have."""
+    from tigra.datasets.loading import DATASETS, dataset_options
+
+    if data_dir and dataset not in DATASETS and os.path.isdir(dataset):
+        raise click.UsageError("--data-dir is for MNIST and ETH-80; a folder of pictures is named directly.")
+    known = dataset_options(dataset)
+    for name in options:
+        if name not in known:
+            its_own = ", ".join(spelling(option) for option in known)
+            raise click.UsageError(f"{dataset} has no option {spelling(name)}; it has {its_own}.")
+
+
+def loading(progress: Progress, is_stopped=lambda: False):
+    """A function for `load_dataset(on_progress=...)` that shows a live line, and heeds a stop."""
+
+    def report(what, done, total):
+        if is_stopped():
+            raise KeyboardInterrupt
+        progress.show(f"{what} {done}/{total}" if total else what, done, total, phase=what)
+
+    return report

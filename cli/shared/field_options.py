@@ -1,0 +1,115 @@
+"""Command-line options made from the fields of options classes (`tigra.options`), and help under headings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:  # not loaded for --help alone
+    from tigra.option_fields import Options, Spec
+
+FIRST = "Options"  # the heading of what most users need
+
+
+def spelling(name: str) -> str:
+    """How an option is written on the command line.
+
+    >>> spelling("learning_rate")
+    '--learning-rate'
+    """
+    return "--" + name.replace("_", "-")
+
+
+class HeadedOption(click.Option):
+    """An option that says under which heading its help stands; an old name is accepted, but not shown."""
+
+    def __init__(self, *args: Any, heading: str = FIRST, formerly: str = "", **keywords: Any):
+        super().__init__(*args, **keywords)
+        self.heading, self.formerly = heading, formerly
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Names and help, without the old name."""
+        record = super().get_help_record(ctx)
+        return record and (
+            record[0].replace(f", {spelling(self.formerly)}", "") if self.formerly else record[0],
+            record[1],
+        )
+
+
+class HeadedCommand(click.Command):
+    """A command whose help lists options under headings: first those that most users need, --help among them."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one block a heading, in the order in which headings first appear."""
+        blocks: dict[str, list] = {FIRST: []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                blocks.setdefault(getattr(parameter, "heading", FIRST), []).append(record)
+        for heading, records in blocks.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def click_type(spec: Spec) -> click.ParamType:
+    """The click type that takes what a field takes."""
+    if spec.type == "choice":
+        return click.Choice([str(choice) for choice in spec.choices])
+    limits = {
+        "min": None if spec.least == float("-inf") else spec.least,
+        "max": None if spec.most == float("inf") else spec.most,
+        "min_open": spec.above,
+        "max_open": spec.below,
+    }
+    if spec.type == "whole":
+        return click.IntRange(
+            **limits | {k: v if v is None else int(v) for k, v in limits.items() if k in ("min", "max")}
+        )
+    return click.FloatRange(**limits) if spec.type == "real" else click.STRING
+
+
+def field_options(*classes: type[Options], first: Iterable[str] = ()) -> Callable:
+    """Decorator: add an option for every field that has a heading; what is not given is None, left to the recipe.
+
+    first : names of fields whose help stands among what most users need
+    """
+    specs = _headed(classes)
+
+    def decorate(command: Callable) -> Callable:
+        for name, spec in reversed(specs.items()):
+            flag = f"{spelling(name)}/--no-{name.replace('_', '-')}" if spec.type == "flag" else spelling(name)
+            kind = {} if spec.type == "flag" else {"type": click_type(spec)}
+            old = [spelling(spec.formerly)] if spec.formerly else []
+            command = click.option(
+                flag,
+                *old,
+                name,
+                cls=HeadedOption,
+                formerly=spec.formerly,
+                heading=FIRST if name in first else spec.heading,
+                default=None,
+                show_default="the recipe's",
+                help=spec.help.replace("`", ""),
+                **kind,
+            )(command)
+        return command
+
+    return decorate
+
+
+def _headed(classes: Iterable[type[Options]]) -> dict[str, Spec]:
+    """Fields that are options of commands: those with a heading, in the order of the classes."""
+    return {name: spec for cls in classes for name, spec in cls.specs().items() if spec.heading}
+
+
+def given_fields(settings: Mapping[str, Any], *classes: type[Options]) -> dict[str, Any]:
+    """What was given on the command line, as values of the fields."""
+    specs = _headed(classes)
+    given = {name: settings[name] for name in specs if settings[name] is not None}
+    for name, value in given.items():
+        whole = {str(choice): choice for choice in specs[name].choices}
+        given[name] = whole.get(value, value)  # click gives choices as text
+    return given

@@ -1,0 +1,374 @@
+"""Downloads from a server on loopback that answers 404, lies, cuts, stalls, floods, drips, and behaves."""
+
+import contextlib
+import gzip
+import hashlib
+import socket
+import threading
+import time
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.datasets.test_sources import empty_cache, eth80, mnist, packed, write_tar  # noqa: F401, fixtures
+from tigra.datasets import download, sources
+from tigra.datasets.archives import Limits
+from tigra.datasets.download import fetch
+from tigra.datasets.sources import SOURCES, SourceFile, check, find, load_mnist
+from tigra.errors import DatasetError, UsageError
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The first part of the path says how to behave, the last one which file is meant."""
+
+    def do_GET(self):
+        _, manner, *_, name = self.path.split("/")
+        self.server.requests.append((manner, name))
+        with contextlib.suppress(ConnectionError):
+            getattr(self, manner)(self.server.files.get(name, b""))
+
+    def start(self, length=None, status=200, **headers):
+        self.send_response(status)
+        for key, value in (headers | ({} if length is None else {"Content-Length": str(length)})).items():
+            self.send_header(key, value)
+        self.end_headers()
+
+    def good(self, content):
+        self.start(len(content))
+        self.wfile.write(content)
+
+    def missing(self, content):
+        self.start(9, 404)
+        self.wfile.write(b"not found")
+
+    def wrong(self, content):
+        self.good(bytes(len(content)))
+
+    def short(self, content):
+        self.good(content[: len(content) // 2])
+
+    def page(self, content):
+        self.good(b"<html>Please log in to the network of this hotel.</html>")
+
+    def cut(self, content):
+        self.start(len(content))
+        self.wfile.write(content[: len(content) // 2])
+
+    def cut_unseen(self, content):
+        self.start()  # no length: the end of the connection is the end of the file
+        self.wfile.write(content[: len(content) // 2])
+
+    def hang_up(self, content):
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def stall(self, content):
+        self.start(len(content))
+        self.wfile.write(content[: len(content) // 2])
+        self.server.over.wait(20)
+
+    def silent(self, content):
+        self.server.over.wait(20)
+
+    def endless(self, content):
+        self.start()
+        while not self.server.over.is_set():
+            self.wfile.write(bytes(1 << 16))
+            self.server.sent += 1 << 16
+
+    def drip(self, content):
+        self.start(len(content))
+        step = len(content) // 8 + 1
+        for place in range(0, len(content), step):
+            self.wfile.write(content[place : place + step])
+            time.sleep(0.01)
+
+    def moved(self, content):
+        self.start(0, 302, Location=self.path.replace("/moved/", "/good/"))
+
+    def circle(self, content):
+        self.start(0, 302, Location=self.path)
+
+    def nonsense(self, content):
+        self.start(0, 302, Location="http://[nowhere")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.files, server.requests, server.over, server.sent = {}, [], threading.Event(), 0
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.over.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def source(server, mnist):  # noqa: F811
+    """A function (manners in order) -> MNIST in small, published by servers with these manners."""
+    server.files |= packed(mnist)
+
+    def make(*manners):
+        mirrors = tuple(f"{server.url}/{manner}/" for manner in manners)
+        files = tuple(
+            SourceFile(
+                file.name, mirrors, len(server.files[file.name]), hashlib.sha256(server.files[file.name]).hexdigest()
+            )
+            for file in SOURCES["mnist"].files
+        )
+        return replace(SOURCES["mnist"], files=files)
+
+    return make
+
+
+@pytest.fixture
+def archive(server, eth80, tmp_path):  # noqa: F811
+    """As `source`, for ETH-80 in small, of which neither size nor sum is published."""
+    server.files["eth80-cropped-close128.tgz"] = write_tar(tmp_path / "made.tgz", eth80).read_bytes()
+
+    def make(*manners):
+        mirrors = tuple(f"{server.url}/{manner}/" for manner in manners)
+        return replace(SOURCES["eth80"], files=(SourceFile("eth80-cropped-close128.tgz", mirrors),))
+
+    return make
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "new" / "mnist"
+
+
+# --- it works -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("manner", ["good", "drip", "moved"])
+def test_files_arrive_whole(server, source, folder, mnist, manner, capfd):  # noqa: F811
+    paths = fetch(source(manner), folder=folder)
+    assert paths == [folder / file.name for file in SOURCES["mnist"].files]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == packed(mnist)
+    assert all(path.stat().st_mode & 0o444 == 0o444 for path in paths), "others may read them"
+    assert len(load_mnist(folder)["train"][0]) == 40
+    assert capfd.readouterr() == ("", ""), "pooch is quiet"
+
+
+def test_the_cache_is_where_files_go_by_default(source, empty_cache):  # noqa: F811
+    assert fetch(source("good"))[0].parent == empty_cache / "mnist"
+    assert find("mnist").origin == "cache"
+
+
+def test_mirrors_are_tried_in_order_until_one_behaves(server, source, folder):
+    manners = ["missing", "wrong", "cut", "stall", "endless", "drip", "good"]
+    fetch(source(*manners), folder=folder, timeout=0.1)
+    per_file = [manner for manner, name in server.requests if name == "train-images-idx3-ubyte.gz"]
+    assert per_file == manners[:-1], "once a mirror has given the file, no other is asked"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(server.files)
+
+
+def test_a_mirror_of_ones_own_comes_first(server, source, folder):
+    fetch(source("wrong"), mirror=f"{server.url}/good/deep/", folder=folder)
+    assert {manner for manner, _ in server.requests} == {"good"}
+    assert fetch(source("good"), mirror=f"{server.url}/missing", folder=folder.with_name("other"))
+
+
+def test_progress_is_reported(source, archive, folder):
+    seen = []
+    fetch(source("drip"), folder=folder, on_progress=lambda *report: seen.append(report))
+    totals = {file.name: file.size for file in source().files}
+    assert {name for name, _, _ in seen} == set(totals)
+    for name, total in totals.items():
+        done = [done for file, done, _ in seen if file == name]
+        assert done == sorted(done) and done[-1] == total and {t for file, _, t in seen if file == name} == {total}
+    fetch(archive("good"), folder=folder, on_progress=lambda *report: seen.append(report))
+    assert seen[-1][1] == seen[-1][2] == len((folder / seen[-1][0]).read_bytes()), "the total that the server announced"
+
+
+def test_files_that_are_there_and_right_are_left_alone(server, source, folder, mnist):  # noqa: F811
+    fetch(source("good"), folder=folder)
+    server.requests.clear()
+    repacked = gzip.compress(mnist["t10k-labels-idx1-ubyte"], 1, mtime=5)
+    (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(repacked)
+    (folder / "t10k-images-idx3-ubyte.gz").write_bytes(b"damaged")
+    (folder / "train-labels-idx1-ubyte.gz").unlink()
+    fetch(source("good"), folder=folder)
+    names = ["train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz"]
+    assert server.requests == [("good", name) for name in names]
+    assert (folder / "t10k-labels-idx1-ubyte.gz").read_bytes() == repacked
+    assert len(load_mnist(folder)["test"][0]) == 20
+
+
+# --- it fails, and says why ---------------------------------------------------------------------------
+
+FAILURES = {
+    "missing": "the server answers 404 Not Found",
+    "wrong": "wrong SHA-256",
+    "short": "bytes came instead of",
+    "page": "56 bytes came instead of",
+    "cut": "the connection was cut",
+    "cut_unseen": "bytes came instead of",
+    "hang_up": "the connection was cut",
+    "stall": "the server sends nothing",
+    "silent": "the server sends nothing",
+    "endless": "more than .* bytes came",
+    "circle": "an answer without sense",
+    "nonsense": "an answer without sense",
+}
+
+
+@pytest.mark.parametrize("manner", FAILURES)
+def test_each_failure_alone_has_its_reason_and_leaves_nothing(server, source, folder, manner):
+    with pytest.raises(DatasetError, match=FAILURES[manner]) as caught:
+        fetch(source(manner), folder=folder, timeout=0.1)
+    message = str(caught.value)
+    assert message.startswith(f"Could not get train-images-idx3-ubyte.gz ({server.url}/{manner}/train-images")
+    assert message.endswith(f"put it into {folder}.")
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("manner", [manner for manner in FAILURES if manner not in ("missing", "silent", "nonsense")])
+def test_each_failure_alone_where_no_sum_is_published(archive, folder, manner, monkeypatch):
+    monkeypatch.setattr(download, "Limits", lambda: Limits(total=200_000))
+    with pytest.raises(DatasetError, match="Could not get eth80-cropped-close128.tgz"):
+        fetch(archive(manner), folder=folder, timeout=0.1)
+    assert not folder.exists()
+
+
+def test_all_mirrors_are_named_when_all_fail(server, source, folder):
+    manners = ["missing", "wrong", "cut"]
+    with pytest.raises(DatasetError) as caught:
+        fetch(source(*manners), folder=folder)
+    for manner in manners:
+        assert f"{server.url}/{manner}/train-images-idx3-ubyte.gz: " in str(caught.value)
+    assert [manner for manner, _ in server.requests] == manners, "no other file is asked for"
+
+
+def test_no_connection(server, source, folder):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        with pytest.raises(DatasetError, match="no connection"):
+            fetch(source(), mirror=f"http://127.0.0.1:{port}/", folder=folder)
+    assert not folder.exists()
+
+
+def test_an_endless_file_is_cut_off(server, source, archive, folder, monkeypatch):
+    with pytest.raises(DatasetError, match=f"more than {source().files[0].size} bytes came"):
+        fetch(source("endless"), folder=folder)
+    monkeypatch.setattr(download, "Limits", lambda: Limits(total=200_000))
+    with pytest.raises(DatasetError, match="more than 200000 bytes came"):
+        fetch(archive("endless"), folder=folder)
+    written = []
+    monkeypatch.setattr(download._Bounded, "write", _recording(written, download._Bounded.write))
+    with pytest.raises(DatasetError):
+        fetch(archive("endless"), folder=folder)
+    assert sum(written) < 200_000 + (1 << 15)
+
+
+def _recording(written, write):
+    def record(self, piece):
+        written.append(len(piece))
+        write(self, piece)
+
+    return record
+
+
+def test_a_damaged_file_stays_until_there_is_a_better_one(source, folder):
+    folder.mkdir(parents=True)
+    path = folder / "train-images-idx3-ubyte.gz"
+    path.write_bytes(b"damaged")
+    with pytest.raises(DatasetError):
+        fetch(source("cut"), folder=folder)
+    assert path.read_bytes() == b"damaged" and list(folder.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("disk full")])
+def test_nothing_half_done_is_left_behind(source, archive, folder, error):
+    def stop(name, done, total):
+        raise error
+
+    for make in (source, archive):
+        with pytest.raises(error if isinstance(error, type) else type(error)):
+            fetch(make("drip"), folder=folder, on_progress=stop)
+        assert not folder.exists()
+
+
+def test_nothing_half_done_is_left_behind_at_the_last_moment(archive, folder, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(download, "sha256_of", stop)
+        fetch(archive("good"), folder=folder)
+    assert not folder.exists()
+    folder.mkdir(parents=True)
+    (folder / "eth80-cropped-close128.tgz.sha256").write_text("that of another file")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "write_text", stop)
+        fetch(archive("good"), folder=folder)
+    [path] = folder.iterdir()
+    assert check(path) == "all pictures open, no SHA-256 to compare with"
+
+
+def test_wrong_usage(source, folder):
+    for mirror in ("ftp://server/", "server/folder", "file:///etc/", ""):
+        with pytest.raises(UsageError, match="begins with http:// or https://"):
+            fetch(source("good"), mirror=mirror, folder=folder)
+    with pytest.raises(UsageError, match="eth80 has no file 'eth80.tgz'; choose from eth80-cropped-close128.tgz, "):
+        fetch("eth80", files=["eth80.tgz"], folder=folder)
+    with pytest.raises(DatasetError, match="on no server that we know of, name one with --mirror"):
+        fetch("eth80", files=["eth80-cropped64.tgz"], folder=folder)
+    with pytest.raises(UsageError, match="no source of data"):
+        fetch("cifar")
+    assert not folder.exists()
+
+
+# --- where no sum is published ------------------------------------------------------------------------
+
+
+def test_an_archive_without_a_published_sum_is_checked_and_its_sum_kept(server, archive, folder, eth80):  # noqa: F811
+    [path] = fetch(archive("page", "good"), folder=folder)
+    kept = folder / "eth80-cropped-close128.tgz.sha256"
+    total = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert kept.read_text() == f"{total}  {path.name}\n" and set(folder.iterdir()) == {path, kept}
+    assert check(path) == "all pictures open, SHA-256 as when fetched"
+    server.requests.clear()
+    fetch(archive("good"), folder=folder)
+    assert server.requests == []
+    path.write_bytes(b"damaged")
+    fetch(archive("good"), folder=folder)
+    assert len(server.requests) == 1 and check(path).endswith("as when fetched")
+
+
+def test_an_incomplete_archive_does_not_get_its_name(server, archive, folder, eth80, tmp_path):  # noqa: F811
+    del eth80["dog5/dog5-000-000.png"]
+    server.files["eth80-cropped-close128.tgz"] = write_tar(tmp_path / "made.tgz", eth80).read_bytes()
+    with pytest.raises(
+        DatasetError, match="close128.tgz: eth80-cropped-close128.tgz is not all .*2 of 3 views of dog5"
+    ):
+        fetch(archive("good"), folder=folder)
+    eth80["dog5/dog5-000-000.png"] = b"no picture"
+    server.files["eth80-cropped-close128.tgz"] = write_tar(tmp_path / "made.tgz", eth80).read_bytes()
+    with pytest.raises(DatasetError, match="dog5-000-000.png cannot be opened"):
+        fetch(archive("good"), folder=folder)
+    assert not folder.exists()
+
+
+def test_what_is_fetched_by_default():
+    assert [file.name for file in download._chosen(SOURCES["eth80"], None)] == ["eth80-cropped-close128.tgz"]
+    assert download._chosen(SOURCES["mnist"], ()) == SOURCES["mnist"].files
+    [file] = download._chosen(SOURCES["eth80"], ["eth80-cropped256.tgz"])
+    assert file.mirrors == ("http://datasets.d2.mpi-inf.mpg.de/eth80/",)
+
+
+def test_the_published_values():
+    assert {name: len(file.sha256) for name, file in ((f.name, f) for f in SOURCES["mnist"].files)} == {
+        f"{name}.gz": 64 for name in sources.MNIST_SHA256
+    }
+    assert all(url.endswith("/") for source in SOURCES.values() for file in source.files for url in file.mirrors)

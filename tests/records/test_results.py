@@ -1,0 +1,237 @@
+"""The tables of docs/results.md are what the records beside it say, computed here by another way."""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import ideas
+from tigra.experiments.recipes import find_recipe
+from tigra.experiments.reproduction import Experiment
+from tigra.experiments.tables import TABLES
+
+DOCS = Path(__file__).parents[2] / "docs"
+ROWS = [(table.name, row) for table in sorted((DOCS / "results").iterdir()) for row in TABLES[table.name].rows]
+
+
+def records_of(table, row):
+    paths = sorted((DOCS / "results" / table).glob("*.json"))
+    records = [record for path in paths if (record := json.loads(path.read_text(encoding="utf-8")))["row"] == row.key]
+    return sorted(records, key=lambda record: record["number"])
+
+
+def mean_and_deviation(values):
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return f"{mean:.2f}"
+    return f"{mean:.2f} +- {(sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5:.2f}"
+
+
+@pytest.mark.parametrize("table, row", ROWS, ids=lambda value: getattr(value, "key", value))
+def test_every_row_is_what_its_records_say(table, row):
+    records = records_of(table, row)
+    if not records:
+        return
+    accuracies = [record["accuracy"] for record in records]
+    cells = [row.words, row.paper or "-"]
+    for name in records[0]["settings"]["tests"]:
+        cells.append(mean_and_deviation([100 * sum(a["test"][name]) / len(a["test"][name]) for a in accuracies]))
+    for part in ("test_upright", "valid", "train"):
+        cells.append(mean_and_deviation([100 * a[part] for a in accuracies]) if part in accuracies[0] else "-")
+    cells.append(f"{len(records)} {row.over}{'s' if len(records) > 1 else ''}")
+    for key in ("parameters", "epochs"):
+        known = {record[key] for record in records if key in record}
+        cells.append("-" if not known else str(*known) if len(known) == 1 else f"{min(known)}-{max(known)}")
+    cells.append(f"{statistics.mean(record['seconds'] for record in records):.0f}")
+    lines = (DOCS / "results.md").read_text(encoding="utf-8").splitlines()
+    assert lines.count(f"| {' | '.join(cells)} |") == 1
+    for record in records:
+        fold = f"fold {record['number']}"
+        assert f"Protocol: {record['protocol'].replace(fold, 'each object in turn')}." in lines
+
+
+@pytest.mark.parametrize("table, row", ROWS, ids=lambda value: getattr(value, "key", value))
+def test_records_differ_in_nothing_but_the_seed_and_are_complete(table, row):
+    records = records_of(table, row)
+    settings = [record["settings"] for record in records]
+    for number, (record, chosen) in enumerate(zip(records, settings, strict=True)):
+        assert record["number"] == number and chosen["data"].pop(row.over) == number
+        assert chosen == settings[0] and (chosen["method"], chosen["dataset"]) == (row.method, row.dataset)
+        assert chosen["data"] == row.data and "valid upright" in record["protocol"]
+        rounds = chosen["transformations"]
+        assert all(len(values) in (1, rounds) for values in record["accuracy"]["test"].values())
+        assert record.get("best_epoch", 0) <= record.get("epochs", 0)
+
+
+@pytest.mark.parametrize("table, row", ROWS, ids=lambda value: getattr(value, "key", value))
+def test_records_are_of_todays_recipes(table, row):
+    """A recipe that has changed since makes them, and the table, stale: run the row again, or take it out."""
+    experiment = Experiment(TABLES[table], DOCS / "results" / table)
+    for record in records_of(table, row):
+        assert experiment.record(row, record["number"]) == record
+
+
+def test_no_row_stands_there_without_records_and_no_record_without_a_row():
+    words = {row.words for _, row in ROWS}
+    lines = (DOCS / "results.md").read_text(encoding="utf-8").splitlines()
+    shown = [line for line in lines if line.startswith("| ") and line[2:].split(" | ")[0] in words]
+    assert len(shown) == sum(bool(records_of(table, row)) for table, row in ROWS)
+    n_files = sum(1 for table in (DOCS / "results").iterdir() for _ in table.glob("*.json"))
+    assert n_files == sum(len(records_of(table, row)) for table, row in ROWS)
+
+
+def test_what_is_not_run_yet_is_said():
+    lines = (DOCS / "results.md").read_text(encoding="utf-8").splitlines()
+    for name, table in TABLES.items():
+        missing = {row.key: row.runs - len(records_of(name, row)) for row in table.rows}
+        texts = [f"`{key}` {number}" for key, number in missing.items() if number > 0]
+        said = [line for line in lines if line.startswith(f"| `{name}` | `")]
+        assert said == ([f"| `{name}` | {', '.join(texts)} |"] if texts else [])
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "ideas").glob("*.json")), ids=lambda path: path.stem)
+def test_what_was_tried_is_what_the_records_say(path):
+    results = ideas.read(path, path.stem)  # refused where the recipe has changed since: run it again
+    assert list(results) == list(ideas.IDEAS[path.stem]) and all(len(runs) >= 3 for runs in results.values())
+    lines = (DOCS / "results.md").read_text(encoding="utf-8").splitlines()
+    for idea, runs in results.items():
+        cells = [
+            f"{statistics.mean(values):.1f} +- {statistics.stdev(values):.1f}" for values in zip(*runs, strict=True)
+        ]
+        assert f"| {idea} | {' | '.join(cells)} | {len(runs)} |" in lines
+    for idea, entry in ideas.given_up(path, path.stem).items():
+        (values,) = entry["runs"]
+        words = f"{idea.capitalize()} was given up for want of time after one seed"
+        assert any(f"{words} ({', '.join(f'{value:.1f}' for value in values)})" in line for line in lines)
+
+
+def test_ideas_change_one_thing_of_a_recipe_that_exists():
+    for dataset, tried in ideas.IDEAS.items():
+        recipe = find_recipe(dataset)
+        known = {"jitter": 0.0, "log": 0.0, "diffusion": 0} | recipe["network"] | recipe["fit"]
+        known |= ideas.CHANGES[dataset]
+        assert not tried[ideas.RECIPE]
+        for words, number in (("one spectral", 1), ("two layers", 2), ("three spectral", 3), ("four", 4)):
+            for idea in (idea for idea in tried if idea.startswith(words)):
+                assert tried[idea]["architecture"].count("SC[") == number
+        for changes in list(tried.values())[1:]:
+            assert changes and all(known[name] != value for name, value in changes.items())
+
+
+def test_ideas_of_another_recipe_are_not_mixed_with_todays_and_damaged_files_are_named(tmp_path, monkeypatch, capsys):
+    path, words = tmp_path / "mnist-012.json", ["ideas", "mnist-012", "--seeds", "1", "--out", str(tmp_path)]
+    tried = []
+    monkeypatch.setattr(ideas, "measured", lambda _, idea, seed, *more: tried.append(idea) or [90.0, 80.0, 70.0])
+    for wrong in (["--seeds", "0"], ["--match", "zzz"]):
+        monkeypatch.setattr(sys, "argv", [*words, *wrong])
+        with pytest.raises(SystemExit) as stop:
+            ideas.main()
+        assert stop.value.code == 2 and wrong[1] in capsys.readouterr().err
+    monkeypatch.setitem(ideas.IDEAS, "mnist-012", {ideas.RECIPE: {}, "margin 0": {"margin": 0}})
+    monkeypatch.setattr(sys, "argv", words)
+    for n_tried in (2, 2):  # the second time all are there
+        ideas.main()
+        assert len(tried) == n_tried and "| margin 0 | 90.0 | 80.0 | 70.0 | 1 |" in capsys.readouterr().out
+    monkeypatch.setitem(ideas.IDEAS, "mnist-012", {ideas.RECIPE: {}, "margin 0": {"margin": 1}})
+    ideas.main()
+    assert tried[2:] == ["margin 0"], "it means something else now"
+    monkeypatch.setitem(ideas.IDEAS, "mnist-012", {ideas.RECIPE: {}, "margin 2": {"margin": 2}})
+    ideas.main()
+    kept = json.loads(path.read_text())["ideas"]
+    assert kept.pop("margin 0") == {"changes": {"margin": 1}, "runs": [[90.0, 80.0, 70.0]]}, "no longer asked for"
+    assert list(kept) == [ideas.RECIPE, "margin 2"]
+    whole = path.read_text()
+    broken = ("", "[1]", "[" * 100_000, "{}", whole[:-9], whole.replace("90.0", "NaN"), whole.replace("80.0", '"x"'))
+    for content in (*broken, whole.replace("90.0,", ""), whole.replace('"epochs": 60', '"epochs": 61')):
+        path.write_text(content)
+        with pytest.raises(SystemExit, match="damaged" if "61" not in content else "another recipe than today's"):
+            ideas.main()
+    monkeypatch.setattr(sys, "argv", [*words[:-1], str(path)])
+    with pytest.raises(SystemExit, match="Error: .*File exists"):
+        ideas.main()
+
+
+def test_ideas_that_two_processes_try_at_once_are_all_kept(tmp_path, monkeypatch):
+    words = ["ideas", "mnist-012", "--seeds", "1", "--out", str(tmp_path), "--match"]
+
+    def measured(dataset, idea, *more):
+        if idea == "margin 0":  # while this one runs, another process tries something else
+            monkeypatch.setattr(sys, "argv", [*words, "smoothing 0.5"])
+            ideas.main()
+        return [90.0, 80.0, 70.0]
+
+    monkeypatch.setattr(ideas, "measured", measured)
+    monkeypatch.setattr(sys, "argv", [*words, "margin 0"])
+    ideas.main()
+    assert list(ideas.read(tmp_path / "mnist-012.json", "mnist-012")) == ["smoothing 0.5", "margin 0"]
+
+
+def test_seeds_of_an_idea_that_another_process_has_finished_meanwhile_are_kept(tmp_path, monkeypatch):
+    words, tried = ["ideas", "mnist-012", "--out", str(tmp_path), "--match", "margin 0", "--seeds"], []
+
+    def measured(dataset, idea, seed, *more):
+        tried.append(seed)
+        if len(tried) == 1:
+            monkeypatch.setattr(sys, "argv", [*words, "3"])
+            ideas.main()
+        return [90.0 + seed, 80.0, 70.0]
+
+    monkeypatch.setattr(ideas, "measured", measured)
+    monkeypatch.setattr(sys, "argv", [*words, "2"])
+    ideas.main()
+    kept = ideas.read(tmp_path / "mnist-012.json", "mnist-012")
+    assert kept == {"margin 0": [[90.0 + seed, 80.0, 70.0] for seed in range(3)]} and tried == [0, 0, 1, 2]
+
+
+def test_ideas_of_a_data_set_without_any_that_match_are_not_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(ideas, "measured", lambda *_: [90.0, 80.0, 70.0])
+    monkeypatch.setattr(sys, "argv", ["ideas", "--match", "two layers", "--seeds", "1", "--out", str(tmp_path)])
+    ideas.main()
+    assert "**mnist-rot**" in (out := capsys.readouterr().out) and "mnist-012" not in out
+
+
+def test_the_difference_by_object_is_what_the_folds_say():
+    shares = {
+        row.key: [record["accuracy"]["test"]["as photographed"][0] for record in records_of("eth-80", row)]
+        for row in TABLES["eth-80"].rows
+        if row.over == "fold"
+    }
+
+    def above(better, worse):
+        differences = [100 * (a - b) for a, b in zip(shares[better], shares[worse], strict=True)]
+        return f"{statistics.mean(differences):.1f} +- {statistics.stdev(differences):.1f}"
+
+    text = (DOCS / "results.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert f"{above('best-object', 'nearest-object')} points over the ten folds" in text
+    others = [above(key, "best-object") for key in ("object-convnet-best", "object-stn-best", "object-deepscat-best")]
+    assert f"by {others[0]}, {others[1]} and {others[2]} points over the ten folds" in text
+    below = [above("nearest-object", key) for key in ("object-convnet-paper", "object-stn-paper")]
+    assert f"in the mean, by {below[0]} and {below[1]} points" in text
+    harmonic = [above(key, "object-harmnet-best") for key in ("best-object", "nearest-object")]
+    words = f"by {harmonic[0]} points, and below one nearest neighbour by {harmonic[1]}."
+    assert f"HarmNet is below TIGraNet there {words}" in text
+
+
+HEADLINES = {  # of the README: (table, row of TIGraNet, row of ConvNet)
+    "MNIST-012": ("mnist-012", "best", "convnet-best"),
+    "MNIST-rot": ("mnist-rot-trans", "rot-best", "rot-convnet-best"),
+    "MNIST-trans": ("mnist-rot-trans", "trans-best", "trans-convnet-best"),
+    "ETH-80": ("eth-80", "best", "convnet-best"),
+}
+
+
+@pytest.mark.parametrize("name", HEADLINES)
+def test_headlines_of_the_readme_are_what_the_records_say(name):
+    table, *keys = HEADLINES[name]
+    rows = [next(row for row in TABLES[table].rows if row.key == key) for key in keys]
+    cells = [rows[0].paper]
+    for row in rows:
+        tests = [next(iter(record["accuracy"]["test"].values())) for record in records_of(table, row)]
+        values = [100 * statistics.mean(shares) for shares in tests]
+        spread = f" +- {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+        cells.append(f"{statistics.mean(values):.1f}{spread}")
+    lines = (DOCS.parent / "README.md").read_text(encoding="utf-8").splitlines()
+    (line,) = (line for line in lines if line.startswith(f"| {name}, "))
+    assert line.endswith(f" | {' | '.join(cells)} |")

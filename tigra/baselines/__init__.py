@@ -1,0 +1,33 @@
+"""What TIGraNet is compared with: ConvNet, STN, HarmNet, DeepScat, one nearest neighbour. TIGraNet needs none of it.
+
+planes     layers of a ConvNet and of a spatial transformer network, on planes of pixels
+harmonic   layers of a harmonic network
+kinds      their names in architecture texts, registered as a user's own layers would be
+deepscat   scattering features and a plane for each class: fitted, not trained
+nearest    one nearest neighbour on pixels
+"""
+
+import tigra.baselines.kinds  # noqa: F401, registers their layers
+from tigra.baselines.deepscat.deepscat import DeepScat, build_deepscat
+from tigra.baselines.deepscat.fitting import fit_deepscat
+from tigra.baselines.harmonic.harmonic_conv import HarmonicConv
+from tigra.baselines.harmonic.modulus import InvariantHead, ModulusNorm, ModulusReLU
+from tigra.baselines.planes.conv import Conv, MaxPool, MeanPool
+from tigra.baselines.planes.planes import Flatten, StandardisePixels
+from tigra.baselines.planes.spatial_transformer import SpatialTransformer
+
+__all__ = [
+    "Conv",
+    "DeepScat",
+    "Flatten",
+    "HarmonicConv",
+    "InvariantHead",
+    "MaxPool",
+    "MeanPool",
+    "ModulusNorm",
+    "ModulusReLU",
+    "SpatialTransformer",
+    "StandardisePixels",
+    "build_deepscat",
+    "fit_deepscat",
+]

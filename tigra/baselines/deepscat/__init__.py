@@ -1,0 +1,1 @@
+"""DeepScat: scattering features, and a plane for each class."""

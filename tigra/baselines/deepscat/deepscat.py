@@ -1,0 +1,298 @@
+"""DeepScat, W[2, 5]-PCA[20]: scattering features and a plane for each class. Nothing of it is trained by gradients.
+
+It is fitted: the features are fixed, and the classifier is one singular value decomposition for each class. So there
+are no epochs, no start values and no seed. What can be chosen (octaves, dimension of the planes, logarithm and
+scale of the features) is chosen by the accuracy on upright validation images, or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from tigra.baselines.deepscat.affine_pca import AffinePCA
+from tigra.baselines.deepscat.feature_cache import AT_ONCE, scattering_features
+from tigra.baselines.deepscat.scattering import (
+    LARGEST_ORDER,
+    Scattering,
+    largest_octaves,
+    n_features,
+)
+from tigra.errors import ArchitectureError, TrainingError
+from tigra.graph import check_shape
+from tigra.layers import Standardise
+from tigra.models.classifier import MODEL_KINDS, Classifier
+from tigra.models.kinds import LayerKind, layer_kind, whole
+from tigra.models.loss import softmax
+from tigra.models.notation import format_architecture, parse_architecture
+from tigra.models.workers import Workers
+from tigra.option_fields import Options, option
+
+LARGEST_FITTED = 10**8  # numbers; a slip of the finger should not fill the memory
+LEAST = 1e-6  # added to features before their logarithm
+
+
+# --- as text ---------------------------------------------------------------------------------------------
+
+
+class FittedKind(LayerKind):
+    """A part of DeepScat; `build_network` cannot train it."""
+
+    def check(self, item, site):
+        """It can stand nowhere in a network that is trained."""
+        raise ArchitectureError(
+            f"{item} at position {item.position} is fitted, not trained by gradients; it stands in W[order, octaves]-"
+            "PCA[dimension] and nowhere else, which build_deepscat takes."
+        )
+
+
+@layer_kind("W")
+class ScatteringKind(FittedKind):
+    """W[order, octaves]"""
+
+    arguments = whole("order"), whole("octaves", 1)
+    takes = "maps"
+
+
+@layer_kind("PCA")
+class AffinePCAKind(FittedKind):
+    """PCA[dimension]"""
+
+    arguments = (whole("dimension", 1),)
+
+
+def read_deepscat(architecture: str, image_shape) -> tuple[int, int, int]:
+    """(order, octaves, dimension) of a text, if images of this shape allow them.
+
+    >>> read_deepscat("W[2, 5]-PCA[20]", (50, 50))
+    (2, 5, 20)
+    """
+    items = parse_architecture(architecture)
+    if [item.name for item in items] != ["W", "PCA"]:
+        raise ArchitectureError(f"DeepScat is W[order, octaves]-PCA[dimension], got {format_architecture(items)!r}.")
+    (order, octaves), (dimension,) = items[0].numbers, items[1].numbers
+    shape = check_shape(image_shape)
+    if order > LARGEST_ORDER:
+        raise ArchitectureError(f"{items[0]} has too high an order: use at most {LARGEST_ORDER}.")
+    if octaves > largest_octaves(shape):
+        raise ArchitectureError(
+            f"{items[0]} has too many octaves for images of {shape[0]}x{shape[1]} pixels: use at most"
+            f" {largest_octaves(shape)}."
+        )
+    if dimension >= n_features(order, octaves):
+        most = n_features(order, octaves) - 1
+        raise ArchitectureError(
+            f"{items[1]} at position {items[1].position} has as many dimensions as there are features or more: use"
+            + (f" at most {most}." if most else f" an order of at least 1, {items[0]} has one feature.")
+        )
+    return order, octaves, dimension
+
+
+def count_fitted(architecture: str, image_shape, n_classes: int) -> int:
+    """How many numbers are fitted: mean and directions of each class.
+
+    >>> count_fitted("W[2, 5]-PCA[20]", (50, 50), n_classes=8)  # 8 * 341 * (1 + 20)
+    57288
+    """
+    order, octaves, dimension = read_deepscat(architecture, image_shape)
+    return n_classes * n_features(order, octaves) * (1 + dimension)
+
+
+# --- the classifier --------------------------------------------------------------------------------------
+
+
+def build_deepscat(
+    architecture: str,
+    image_shape: tuple[int, int],
+    n_classes: int,
+    log: bool = False,
+    standardise: bool = False,
+    dtype: str = "float32",
+) -> DeepScat:
+    """A DeepScat that is to be fitted.
+
+    architecture : "W[order, octaves]-PCA[dimension]"
+    log : take the logarithm of the features; the authors' script that the paper's numbers match does not
+    standardise : bring each feature to mean 0 and deviation 1 on the training images; the script does not
+    dtype : of the maps and features; planes are always float64
+
+    >>> build_deepscat("W[2, 5]-PCA[20]", (50, 50), n_classes=8).n_parameters
+    57288
+    """
+    options = DeepScatOptions(
+        architecture=architecture,
+        image_shape=image_shape,
+        n_classes=n_classes,
+        log=log,
+        standardise=standardise,
+        dtype=dtype,
+    )
+    return DeepScatPlan(options).network()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepScatOptions(Options):
+    """What `build_deepscat` takes."""
+
+    where: ClassVar[str] = "build_deepscat"
+
+    architecture: str = option(MISSING, "W[order, octaves]-PCA[dimension].", "text")
+    image_shape: tuple[int, int] = option(MISSING, "Height and width of the images.", "shape")
+    n_classes: int = option(MISSING, "Number of classes.", "whole", least=2)
+    log: bool = option(False, "Take the logarithm of the features.")
+    standardise: bool = option(False, "Scale each feature to mean 0 and deviation 1.")
+    dtype: str = option("float32", "Precision of maps and features.", choices=("float32", "float64"))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", getattr(self.dtype, "__name__", str(self.dtype)))  # np.float32, too
+        super().__post_init__()
+
+
+class DeepScatPlan:
+    """A DeepScat before it is built (`tigra.models.classifier.ModelPlan`)."""
+
+    def __init__(self, options: DeepScatOptions):
+        self.options = options
+        n_fitted = count_fitted(options.architecture, options.image_shape, options.n_classes)
+        if n_fitted > LARGEST_FITTED:
+            raise ArchitectureError(
+                f"{options.architecture} for {options.n_classes} classes has more than {LARGEST_FITTED:,} numbers to"
+                " fit; use fewer."
+            )
+        self.n_bytes = 8 * n_fitted
+        self.n_pixels = math.prod(options.image_shape)
+
+    def network(self) -> DeepScat:
+        """Build it; it is to be fitted."""
+        text = format_architecture(parse_architecture(self.options.architecture))
+        return DeepScat(replace(self.options, architecture=text))
+
+
+class DeepScat(Classifier):
+    """Scattering features, their scale, and a plane for each class.
+
+    cache : folder in which features are kept by content, or None; not saved with the model
+    layers : its parts in their order, with `params` (none) and `state`, as a Network has them
+    """
+
+    kind = "deepscat"
+    at_once = AT_ONCE
+    options: DeepScatOptions
+
+    def __init__(self, options: DeepScatOptions, cache: Path | None = None):
+        self.options, self.cache = options, cache
+        order, octaves, dimension = read_deepscat(options.architecture, self.image_shape)
+        self.scattering = Scattering(order, octaves, self.image_shape, self.dtype)
+        self.scale = Standardise.init(self.scattering.n_features, np.float64)
+        self.planes = AffinePCA.init(self.scattering.n_features, self.n_classes, dimension)
+        self.class_names = [str(label) for label in range(self.n_classes)]
+
+    def keep_features_in(self, folder) -> None:
+        """Keep scattering features in a cache folder, by the images' content."""
+        self.cache = folder
+
+    @property
+    def layers(self) -> list:
+        """Scattering, scale and planes."""
+        return [self.scattering, self.scale, self.planes]
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers it fits: means and directions of the planes."""
+        return sum(self.planes.state[name].size for name in ("means", "axes"))
+
+    @property
+    def obstacle(self) -> str | None:
+        """It must be fitted before it is saved."""
+        return None if self.is_fitted else "This DeepScat has not been fitted; call fit first"
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` was called, or a fitted one was loaded."""
+        return self.planes.is_fitted
+
+    def features(
+        self,
+        images,
+        threads: int = 1,
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ) -> np.ndarray:
+        """Scattering features (n, F) of images (n, height, width) in [0, 1], before logarithm and scale."""
+        checked = self.checked(images)
+        return scattering_features(self.scattering, checked, threads, self.cache, on_progress, self.checked_pixels)
+
+    def fit(
+        self,
+        images,
+        labels,
+        valid=None,
+        threads: int = 1,
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ) -> DeepScat:
+        """Fit the planes to training images, and the temperature of the probabilities to `valid`, (images, labels).
+
+        Without validation images the temperature is that of the training images, and probabilities are too bold.
+        """
+        features = self.features(images, threads, on_progress)
+        pairs = [(features, self.checked_labels(labels, len(features)))]
+        if valid is not None:
+            of_valid = self.features(valid[0], threads, on_progress)
+            pairs.append((of_valid, self.checked_labels(valid[1], len(of_valid), "validation")))
+        return self.fit_features(*pairs[0], *pairs[-1])
+
+    def fit_features(self, features, labels, valid_features, valid_labels) -> DeepScat:
+        """As `fit`, from the features (n, F) of the images."""
+        columns = self._columns(features)
+        if self.options.standardise:
+            self.scale.calibrate(columns)
+        try:
+            self.planes = AffinePCA.fitted(self._scaled(columns), labels, self.n_classes, self.planes.dimension)
+        except np.linalg.LinAlgError as error:
+            raise TrainingError(f"The planes of the classes cannot be fitted: {error}.") from error
+        self.calibrate(valid_features, valid_labels)
+        return self
+
+    def calibrate(self, features, labels) -> None:
+        """Set the temperature of the probabilities by features (n, F) that the planes were not fitted to."""
+        with Workers(1):
+            self.planes.calibrate(self._scaled(self._columns(features)), labels)
+
+    def scores(self, images, threads: int = 1) -> np.ndarray:
+        """Negative squared distances from the planes, (n, n_classes)."""
+        self._check_fitted()
+        return self.scores_of_features(self.features(images, threads))
+
+    def scores_of_features(self, features: np.ndarray) -> np.ndarray:
+        """As `scores`, from features (n, F)."""
+        self._check_fitted()
+        with Workers(1):
+            return np.ascontiguousarray(-self.planes.distances(self._scaled(self._columns(features))).T)
+
+    def predict_proba(self, images, threads: int = 1) -> np.ndarray:
+        """Class probabilities (n, n_classes): planes know none, so distances are scaled as `fit` found best."""
+        scores = self.scores(images, threads).T
+        scores -= scores.max(axis=0)  # the softmax does not see it, and the best stays finite at any temperature
+        with np.errstate(over="ignore"):
+            return softmax(scores / self.planes.state["temperature"]).T
+
+    def _check_fitted(self):
+        if not self.is_fitted:
+            raise TrainingError("This DeepScat has not been fitted; call fit with training images and labels.")
+
+    def _columns(self, features: np.ndarray) -> np.ndarray:
+        """Features (F, n), or their logarithms, in float64."""
+        columns = np.asarray(features, np.float64).T
+        return np.log(np.abs(columns) + LEAST) if self.options.log else columns
+
+    def _scaled(self, columns: np.ndarray) -> np.ndarray:
+        scaled = self.scale.forward(columns)
+        self.scale.forget()
+        return scaled
+
+
+MODEL_KINDS[DeepScat.kind] = lambda options, graph: DeepScatPlan(DeepScatOptions.from_json(options))

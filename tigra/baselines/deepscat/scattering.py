@@ -1,0 +1,296 @@
+"""W[order, octaves]: the roto-translation scattering of an image, features that are not learned.
+
+An image goes through wavelets and the modulus, once or twice, and is averaged at the end. The second time the
+wavelets act along the angles of the first ones, too. Turning an image by pi / N_ANGLES turns every map, and
+moves its angle k to k + 1; all maps are averaged over k and over the plane, so that the features stay.
+
+    x                                  order 0: S = x * phi
+    U1[j1](k) = |x * psi[j1, k]|       order 1: S[j1] = mean_k U1[j1](k) * phi
+    Y[j1, j2, d](k) = U1[j1](k) * psi[j2, k + d]
+    U2 = |Y convolved along k|         order 2: S[j1, j2, d, filter] = mean_k U2 * phi
+
+with j1 < j2, the angle d of the second wavelet relative to the first, and four filters along k. To these are added
+S[j1, filter] from Y = U1[j1](k) * phi and three filters. Each feature is the mean of its S over the plane. The
+angles run through a full turn, k = 0 .. 2 N_ANGLES - 1; for a real image those of the second half give the
+conjugates of the first.
+
+A signal is stored with one pixel out of 2^r along each axis; r is its resolution. It is mirrored at its borders
+before it is filtered, and keeps one octave more than its filter's bandwidth needs (`oversampling`), so that
+little is aliased.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+import numpy as np
+import scipy.fft
+
+from tigra.baselines.deepscat.morlet import (
+    N_ANGLES,
+    angular_filters,
+    at_resolution,
+    low_pass,
+    morlet_bank,
+    padded_size,
+)
+from tigra.errors import UsageError
+
+LARGEST_ORDER = 2
+N_TURN = 2 * N_ANGLES
+N_FILTERS = 4  # along the angles: one low-pass, three wavelets
+FULL_RESOLUTION = 99  # as oversampling: nothing is sub-sampled
+
+
+def n_features(order: int, octaves: int) -> int:
+    """How many numbers describe an image.
+
+    >>> n_features(2, 5)  # 1 + 5 + 5 * 3 + 10 pairs * 8 angles * 4 filters
+    341
+    """
+    n_pairs = octaves * (octaves - 1) // 2
+    by_order = 1, octaves, octaves * (N_FILTERS - 1) + n_pairs * N_ANGLES * N_FILTERS
+    return sum(by_order[: order + 1])
+
+
+class Scattering:
+    """The scattering transform for images of one shape.
+
+    order : 0 to 2, how often wavelets are applied
+    octaves : J, how many scales there are; the widest average is over some 2^J pixels
+    dtype : float32 or float64, of the maps and the features. In float32 features are the same to some 1e-6 of
+        themselves (tests/baselines/test_scattering.py), far less than what tells two images apart, in half the time
+    oversampling : octaves that maps keep beyond what critical sampling would, at least 1
+
+    >>> scattering = Scattering(2, 2, (8, 8), dtype="float64", oversampling=FULL_RESOLUTION)
+    >>> image = np.random.default_rng(0).random((8, 8))
+    >>> np.allclose(scattering.features(image), scattering.features(np.rot90(image)), rtol=1e-10)
+    True
+    """
+
+    positive_state = nonnegative_state = ()
+
+    def __init__(self, order: int, octaves: int, shape: tuple[int, int], dtype="float32", oversampling: int = 1):
+        self.params: dict = {}  # nothing is learned,
+        self.state: dict = {}  # nor fitted
+        if not 0 <= order <= LARGEST_ORDER:
+            raise UsageError(f"The order of a scattering is from 0 to {LARGEST_ORDER}, got {order}.")
+        if not 1 <= octaves <= largest_octaves(shape):
+            raise UsageError(
+                f"Images of {shape[0]}x{shape[1]} pixels can be scattered in 1 to {largest_octaves(shape)} octaves, got"
+                f" {octaves}: the widest wavelet must not be much wider than the image."
+            )
+        if oversampling < 1:
+            raise UsageError(f"oversampling must be at least 1, got {oversampling}: with less, maps are aliased.")
+        self.order, self.octaves, self.shape = order, octaves, tuple(shape)
+        self.dtype, self.oversampling = np.dtype(dtype), oversampling
+
+    @property
+    def n_features(self) -> int:
+        """How many numbers `features` gives."""
+        return n_features(self.order, self.octaves)
+
+    # --- what is made once -----------------------------------------------------------------------------
+
+    @cached_property
+    def padded(self) -> tuple[int, int]:
+        """(height, width) of the periodic grid at full resolution."""
+        return tuple(padded_size(size, self.octaves) for size in self.shape)
+
+    @cached_property
+    def psi(self) -> dict:
+        """Transforms of the wavelets, (j, r) -> (N_ANGLES, height, width) for signals at resolution r.
+
+        They hold the low frequencies only, half or a quarter along each axis, where the rest is nothing but rounding.
+        """
+        bank, octaves = _bank(self.padded, self.octaves), range(self.octaves)
+        needed = {(j, 0) for j in octaves}
+        if self.order == 2:
+            needed |= {(j2, self.resolution(j1)) for j2 in octaves for j1 in range(j2)}
+        return {(j, r): self._narrowed(at_resolution(bank[j], r), max(self.resolution(j) - r, 0)) for j, r in needed}
+
+    def _narrowed(self, psi: np.ndarray, most: int) -> np.ndarray:
+        """psi without high frequencies, halved as often as these are negligible, but at most `most` times."""
+        least = np.finfo(self.dtype).eps / 100 * np.abs(psi).max()
+        while most > 0:
+            height, width = psi.shape[-2:]
+            high = psi[:, height // 4 : -(height // 4)], psi[:, :, width // 4 : -(width // 4)]
+            if max(np.abs(part).max() for part in high) > least:
+                break
+            psi, most = low_frequencies(psi, (height // 2, width // 2)), most - 1
+        return psi.astype(self.dtype)
+
+    @cached_property
+    def phi(self) -> list[np.ndarray]:
+        """Transform of the low-pass filter for each resolution."""
+        return [
+            np.outer(*(at_resolution(low_pass(size, self.octaves), r, n_axes=1) for size in self.padded)).astype(
+                self.dtype
+            )
+            for r in range(self.octaves)
+        ]
+
+    @cached_property
+    def weights(self) -> list[np.ndarray]:
+        """For each resolution r the weights of pixels that give the mean over the plane of (map * phi).
+
+        Mirroring, filtering, sub-sampling and averaging are linear, and phi is a product over both axes, so
+        it is enough to know what they make of the unit vectors of each axis.
+        """
+        result = []
+        for r in range(self.octaves):
+            step = 2 ** max(self.octaves - r - self.oversampling, 0)
+            along = []
+            for size, padded in zip(self.shape, self.padded, strict=True):
+                n, m = sampled_size(size, 2**r), padded >> r
+                units = scipy.fft.fft(np.eye(n)[mirrored_places(n, m)], axis=0)
+                smooth = at_resolution(low_pass(padded, self.octaves), r, n_axes=1)[:, None] * units
+                along.append(scipy.fft.ifft(smooth, axis=0).real[:n:step].mean(axis=0))
+            result.append(np.outer(*along).ravel().astype(self.dtype))
+        return result
+
+    @cached_property
+    def turns(self) -> np.ndarray:
+        """Matrix (2 n, 2 N_ANGLES): from Y(k) of half a turn, real parts then imaginary ones, to n convolved values.
+
+        The values are those of phi_a for half a turn (the others are their conjugates), then those of the three
+        psi_a for the full turn; again real parts, then imaginary ones.
+        """
+        h = np.fft.ifft(angular_filters())  # in the domain of k
+        lag = (np.arange(N_TURN)[:, None] - np.arange(N_ANGLES)) % N_TURN
+        near, far = h[:, lag], h[:, (lag - N_ANGLES) % N_TURN]  # far: where Y is the conjugate of what is near
+        matrix = np.concatenate([near + far, 1j * (near - far)], axis=2)  # (filter, k, parts of Y)
+        matrix = np.concatenate([matrix[0, :N_ANGLES], *matrix[1:]])
+        return np.concatenate([matrix.real, matrix.imag]).astype(self.dtype)
+
+    def prepare(self) -> None:
+        """Make now, once, what the threads that work on images will share."""
+        for name in ("weights", "psi", "phi", "turns")[: [1, 2, 4][self.order]]:
+            getattr(self, name)
+
+    def resolution(self, j: int) -> int:
+        """Resolution at which a map of octave j is kept."""
+        return max(j - self.oversampling, 0)
+
+    # --- from an image to its features -------------------------------------------------------------------
+
+    def features(self, image: np.ndarray) -> np.ndarray:
+        """The features of one image: order 0, order 1 by j1, order 2 by j1, j2, d and filter along the angles."""
+        image = np.asarray(image, self.dtype)
+        found = [[self.weights[0] @ image.ravel()]]
+        if self.order > 0:
+            spectrum = self.spectrum(image, 0)
+            first = [np.abs(self.bands(spectrum, j, 0)) for j in range(self.octaves)]
+            found.append([self.weights[self.resolution(j)] @ u.mean(axis=0).ravel() for j, u in enumerate(first)])
+        if self.order > 1:
+            for j1, u in enumerate(first):
+                found += self._second_order(j1, self.resolution(j1), self.spectrum(u, self.resolution(j1)))
+        return np.concatenate(found).astype(self.dtype)
+
+    def _second_order(self, j1: int, r: int, spectra: np.ndarray):
+        """Yield the features that begin with the maps U1[j1], given by their spectra (N_ANGLES, height, width)."""
+        y = self.filtered(spectra * self.phi[r], r, self.resolution(self.octaves)).real
+        yield self._along_angles(np.stack([y, np.zeros_like(y)]), self.resolution(self.octaves))[1:]
+        for j2 in range(j1 + 1, self.octaves):
+            r2 = max(self.resolution(j2), r)
+            bands = np.stack([self.bands(spectrum, j2, r) for spectrum in spectra])  # (k, angle, height, width)
+            for d in range(N_ANGLES):
+                k = np.arange(N_ANGLES)
+                y = bands[k, (k + d) % N_ANGLES]
+                signs = np.where(k + d < N_ANGLES, 1, -1).astype(self.dtype)  # beyond half a turn: conjugates
+                yield self._along_angles(np.stack([y.real, y.imag * signs[:, None, None]]), r2)
+
+    def _along_angles(self, parts: np.ndarray, r: int) -> np.ndarray:
+        """Features (N_FILTERS,) of Y, given as (real and imaginary part, k of half a turn, height, width)."""
+        values = self.turns @ parts.reshape(N_TURN, -1)
+        values *= values
+        n = len(values) // 2
+        values[:n] += values[n:]
+        sums = np.sqrt(values[:n], out=values[:n]) @ self.weights[r]
+        return np.append(sums[:N_ANGLES].mean(), sums[N_ANGLES:].reshape(-1, N_TURN).mean(axis=1))
+
+    # --- filtering ---------------------------------------------------------------------------------------
+
+    def spectrum(self, maps: np.ndarray, r: int) -> np.ndarray:
+        """Transform of maps (..., height, width) at resolution r, mirrored to fill the periodic grid."""
+        rows, columns = (mirrored_places(n, m >> r) for n, m in zip(maps.shape[-2:], self.padded, strict=True))
+        return scipy.fft.fft2(maps[..., rows[:, None], columns])
+
+    def bands(self, spectrum: np.ndarray, j: int, r: int) -> np.ndarray:
+        """What a signal at resolution r, given by its spectrum, has of octave j: complex (N_ANGLES, height, width)."""
+        psi = self.psi[j, r]
+        return self.filtered(low_frequencies(spectrum, psi.shape[-2:]) * psi, r, max(self.resolution(j), r))
+
+    def filtered(self, spectra: np.ndarray, r: int, new_r: int) -> np.ndarray:
+        """The part inside the image of signals at resolution r, given by their spectra, brought to resolution new_r.
+
+        The spectra may have been cut by `low_frequencies`.
+        """
+        height, width = (sampled_size(size, 2**new_r) for size in self.shape)
+        spectra = folded(spectra, *(size >> new_r for size in self.padded)) * self.dtype.type(0.25 ** (new_r - r))
+        rows = scipy.fft.ifft(spectra, axis=-2)[..., :height, :]  # the rest would be dropped in the end
+        return scipy.fft.ifft(rows, axis=-1)[..., :width]
+
+
+def low_frequencies(spectra: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """The part of spectra (..., height, width) that a coarser grid of this shape has, too.
+
+    >>> low_frequencies(np.arange(16).reshape(4, 4), (2, 2))
+    array([[ 0,  3],
+           [12, 15]])
+    """
+    for axis, size in zip((-2, -1), shape, strict=True):
+        if size < spectra.shape[axis]:
+            low = np.split(spectra, [size // 2, spectra.shape[axis] - size // 2], axis)
+            spectra = np.concatenate([low[0], low[2]], axis)
+    return spectra
+
+
+def folded(spectra: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Spectra summed over the frequencies that become equal on a coarser grid (height, width).
+
+    Divided by the number of pixels that make one, it is the transform of every so many-th row and column.
+
+    >>> folded(np.array([[4.0, 0.0], [0.0, 0.0]]), 1, 1) / 4  # a constant signal of ones
+    array([[1.]])
+    """
+    *others, old_height, old_width = spectra.shape
+    if old_height != height:
+        spectra = spectra.reshape(*others, -1, height, old_width).sum(axis=-3)
+    if old_width != width:
+        spectra = spectra.reshape(*others, height, -1, width).sum(axis=-2)
+    return spectra
+
+
+def sampled_size(size: int, step: int) -> int:
+    """How many of `size` pixels are left when every step-th is kept, from the first on."""
+    return 1 + (size - 1) // step
+
+
+@lru_cache(64)
+def mirrored_places(n: int, m: int) -> np.ndarray:
+    """Which of n pixels stands at each of m places of a periodic axis that begins with them.
+
+    The others are mirror images, with the border pixel twice; where their number is odd, one more stands on the left.
+
+    >>> mirrored_places(3, 8)
+    array([0, 1, 2, 2, 1, 2, 1, 0])
+    """
+    places = np.arange(m)
+    places[n + (m - n) // 2 :] -= m
+    places %= 2 * n
+    return np.minimum(places, 2 * n - 1 - places)
+
+
+@lru_cache(2)
+def _bank(shape, octaves):
+    return morlet_bank(shape, octaves)
+
+
+def largest_octaves(shape: tuple[int, int]) -> int:
+    """The most octaves for images of this shape: 2^J is at most twice their smaller side.
+
+    >>> largest_octaves((26, 26)), largest_octaves((50, 50))
+    (5, 6)
+    """
+    return int(2 * min(shape)).bit_length() - 1

@@ -1,0 +1,229 @@
+"""Layers between harmonic convolutions: they change the modulus of complex numbers, and leave the phase alone.
+
+So they keep what harmonic convolutions promise: when the image turns, maps turn and get a phase. Maps are real arrays
+(2 orders, 2 parts, C, H, W, B), see `tigra.baselines.harmonic.harmonic_conv`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.baselines.harmonic.kernels import (
+    modulus_gradient_sums,
+    modulus_relu,
+    modulus_relu_gradient,
+    modulus_sums,
+)
+from tigra.baselines.planes.planes import PlaneLayer
+from tigra.errors import ShapeError
+
+FLOOR = 1e-4  # of the squared modulus, so that dividing by it is safe
+HEAD_FLOOR = 1e-12  # the same in the head, which does not divide by small numbers but in its slope
+EPSILON = 1e-3  # added to the variance
+DECAY = 0.99  # of the running averages
+
+
+class ModulusLayer(PlaneLayer):
+    """What both layers have in common: y = relu(a) / r * z with a = scale r + offset, for each order and map."""
+
+    def decisions(self, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+        """Where the rectifier lets the map through."""
+        return [y != 0]
+
+    def _apply(self, z, scale, offset) -> np.ndarray:
+        y = self._space.result("y", z.shape, z.dtype)
+        modulus_relu(_flat(z), FLOOR, scale, offset, self._scratch(z.dtype), _flat(y))
+        return y
+
+    def _gradient_sums(self, z, scale, offset, grad) -> np.ndarray:
+        """Sums over places and images of g_a = dE/da and of g_a r, (2, orders, C), in float64."""
+        sums = np.empty((2, *scale.shape))
+        modulus_gradient_sums(_flat(z), FLOOR, scale, offset, _flat(grad), self._scratch(z.dtype), sums)
+        return sums
+
+    def _apply_gradient(self, z, scale, offset, shift, tilt, grad) -> np.ndarray:
+        grad_z = self._space.result("grad_z", z.shape, z.dtype)
+        slopes = [np.ascontiguousarray(array, dtype=z.dtype) for array in (shift, tilt)]
+        scratch = self._scratch(z.dtype)
+        modulus_relu_gradient(_flat(z), FLOOR, scale, offset, *slopes, _flat(grad), scratch, _flat(grad_z))
+        return grad_z
+
+    def _scratch(self, dtype) -> np.ndarray:
+        return self._space.array("scratch", (4, 1024), dtype)
+
+
+class ModulusReLU(ModulusLayer):
+    """HCN[n], the complex ReLU: the modulus r is moved by a bias, and cut off at 0.
+
+        y = relu(r + b) / r * z            r = sqrt(max(abs(z)^2, 1e-4))
+
+    bias : array (2, C), b for each order and map
+
+    >>> z = np.array([3.0, 4.0, 0.0, 0.0]).reshape(2, 2, 1, 1, 1, 1)  # order 0: 3 + 4i, order 1: 0
+    >>> ModulusReLU(np.array([[-2.5], [0.0]])).forward(z).ravel()  # modulus 5 becomes 2.5
+    array([1.5, 2. , 0. , 0. ])
+    """
+
+    def __init__(self, bias: np.ndarray):
+        super().__init__(bias=bias)
+        if bias.ndim != 2 or len(bias) != 2:
+            raise ShapeError(f"ModulusReLU needs a bias (2, C), one for each order and map, got {bias.shape}.")
+
+    @classmethod
+    def init(cls, n_maps: int, rng, dtype) -> ModulusReLU:
+        """The original's start: U[-a, a] with a = sqrt(6 / (2 + 2 C))."""
+        limit = float(np.sqrt(6.0 / (2 + 2 * n_maps)))
+        return cls(rng.uniform(-limit, limit, (2, n_maps)).astype(dtype))
+
+    def forward(self, z: np.ndarray) -> np.ndarray:
+        """(2, 2, C, H, W, B)  ->  the same shape."""
+        bias = self.params["bias"]
+        z = np.ascontiguousarray(self._check_harmonics(z, bias.shape[1]))
+        self._cache = (z,)
+        return self._apply(z, np.ones_like(bias), bias)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        """dE/dy  ->  dE/dz; fills grads bias."""
+        (z,) = self._take_cache()
+        bias, grad = self.params["bias"], np.ascontiguousarray(grad)
+        ones, zeros = np.ones_like(bias), np.zeros_like(bias)
+        self.grads["bias"][:] = self._gradient_sums(z, ones, bias, grad)[0]
+        return self._apply_gradient(z, ones, bias, zeros, zeros, grad)
+
+
+class ModulusNorm(ModulusLayer):
+    """HBN[n], batch normalisation of the modulus, and the complex ReLU.
+
+        r_hat = (r - mean) / sqrt(variance + 1e-3)        y = relu(gamma r_hat + beta) / r * z
+
+    gamma, beta : arrays (2, C), for each order and map
+
+    In training mean and variance are those of r over all places and all images *of the batch*, also when the batch
+    is cut into micro-batches: `measure` gives a part's sums, and `given` and `given_back` take the sums of all
+    parts (`tigra.models.batch_statistics`). Elsewhere they are running averages over the steps of the training, one image
+    does not touch another, and both are constants.
+
+    state : running_mean, running_variance (2, C), averages with weights 0.99^k that do not sum to 1 yet; total (1,),
+        the sum of these weights, by which they are divided
+
+    >>> layer = ModulusNorm.init(1, "float64")
+    >>> z = np.array([1.0, 3.0, 0.0, 0.0, 2.0, 2.0, 0.0, 0.0]).reshape(2, 2, 1, 1, 2, 1)
+    >>> layer.is_training = True
+    >>> layer.forward(z)[0, 0].ravel().round(3)  # moduli 1 and 3 become -1 and 1, all but for 1e-3
+    array([0., 1.])
+    """
+
+    uses_batch_statistics = True
+    nonnegative_state = ("running_variance", "total")
+
+    def __init__(self, gamma, beta, running_mean, running_variance, total):
+        super().__init__(gamma=gamma, beta=beta)
+        if gamma.ndim != 2 or len(gamma) != 2 or gamma.shape != beta.shape:
+            raise ShapeError(f"ModulusNorm needs gamma and beta (2, C), got {gamma.shape} and {beta.shape}.")
+        self.state = {"running_mean": running_mean, "running_variance": running_variance, "total": total}
+        self.given: np.ndarray | None = None  # totals of the whole batch, where this is a part of one
+        self.given_back: np.ndarray | None = None
+
+    @classmethod
+    def init(cls, n_maps: int, dtype) -> ModulusNorm:
+        """gamma 1 and beta 0; nothing seen yet."""
+        shape = (2, n_maps)
+        zeros = (np.zeros(shape, dtype) for _ in range(3))
+        return cls(np.ones(shape, dtype), *zeros, np.zeros(1, dtype))
+
+    def measure(self, z: np.ndarray) -> np.ndarray:
+        """Of a part of a batch: how many numbers, their sum and their sum of squares, (3, 2, C) in float64."""
+        z = np.ascontiguousarray(self._check_harmonics(z, self.params["gamma"].shape[1]))
+        totals = np.empty((3, *self.params["gamma"].shape))
+        modulus_sums(_flat(z), FLOOR, self._scratch(z.dtype), totals[1:])
+        totals[0] = z[0, 0, 0].size
+        return totals
+
+    def observe(self, totals: np.ndarray) -> None:
+        """Take the totals of a batch into the running averages, once a step."""
+        mean, variance = _moments(totals)
+        for name, new in {"running_mean": mean, "running_variance": variance, "total": np.ones(1)}.items():
+            old = self.state[name].astype(np.float64)
+            self.state[name][:] = DECAY * old + (1 - DECAY) * new
+
+    def forward(self, z: np.ndarray) -> np.ndarray:
+        """(2, 2, C, H, W, B)  ->  the same shape."""
+        gamma, beta = (self.params[name].astype(np.float64) for name in ("gamma", "beta"))
+        z = np.ascontiguousarray(self._check_harmonics(z, gamma.shape[1]))
+        count, mean, variance = None, 0.0, 1.0  # before the first step: only the ReLU
+        if self.is_training:
+            totals = self.measure(z) if self.given is None else self.given
+            count, (mean, variance) = totals[0], _moments(totals)
+        elif self.state["total"][0] > 0:
+            mean, variance = (self.state[f"running_{name}"] / self.state["total"] for name in ("mean", "variance"))
+        inverse = 1 / np.sqrt(variance + EPSILON) * np.ones_like(gamma)
+        scale = (gamma * inverse).astype(z.dtype)
+        offset = (beta - gamma * inverse * mean).astype(z.dtype)
+        self._cache = z, count, mean, inverse, scale, offset
+        return self._apply(z, scale, offset)
+
+    def measure_back(self, grad: np.ndarray) -> np.ndarray:
+        """Of a part of a batch: the sums of g_a and g_a r_hat that backward needs of all parts, (2, 2, C)."""
+        self._cache = self._take_cache()  # for backward, too
+        z, _, mean, inverse, scale, offset = self._cache
+        of_a, of_a_r = self._gradient_sums(z, scale, offset, np.ascontiguousarray(grad))
+        return np.stack([of_a, inverse * (of_a_r - mean * of_a)])
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        """dE/dy  ->  dE/dz; fills grads gamma, beta."""
+        own = self.measure_back(grad)
+        z, count, mean, inverse, scale, offset = self._take_cache()
+        self.grads["beta"][:], self.grads["gamma"][:] = own
+        shift, tilt = np.zeros_like(inverse), np.zeros_like(inverse)
+        if count is not None:
+            mean_a, mean_a_hat = (own if self.given_back is None else self.given_back) / count
+            tilt = -scale * inverse * mean_a_hat
+            shift = -scale * mean_a - tilt * mean
+        return self._apply_gradient(z, scale, offset, shift, tilt, np.ascontiguousarray(grad))
+
+
+class InvariantHead(PlaneLayer):
+    """Class scores from the moduli of harmonic maps: a map for each class, nothing left of place and angle.
+
+        score_c = b_c + mean over places of sum_n abs(z_{n,c})
+
+    bias : array (C,), one for each class
+
+    >>> z = np.array([3.0, 4.0, 1.0, 0.0]).reshape(2, 2, 1, 1, 1, 1)  # moduli 5 and 1
+    >>> InvariantHead(np.array([0.5])).forward(z)
+    array([[6.5]])
+    """
+
+    def __init__(self, bias: np.ndarray):
+        super().__init__(bias=bias)
+
+    @classmethod
+    def init(cls, n_classes: int, dtype) -> InvariantHead:
+        """The original's start, 0.01."""
+        return cls(np.full(n_classes, 0.01, dtype))
+
+    def forward(self, z: np.ndarray) -> np.ndarray:
+        """(2, 2, C, H, W, B)  ->  (C, B)."""
+        z = self._check_harmonics(z, self.params["bias"].size)
+        r = np.sqrt(np.maximum(np.square(z).sum(axis=1), HEAD_FLOOR))
+        self._cache = z, r
+        return r.sum(axis=0).mean(axis=(1, 2)) + self.params["bias"][:, None]
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        """dE/dscores (C, B)  ->  dE/dz: along z, and 0 where z is 0."""
+        z, r = self._take_cache()
+        grad.sum(axis=1, out=self.grads["bias"])
+        n_places = z.shape[3] * z.shape[4]
+        slope = np.where(r > HEAD_FLOOR**0.5, (grad / n_places)[None, :, None, None, :] / r, 0).astype(z.dtype)
+        return z * slope[:, None]
+
+
+def _moments(totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance from (count, sum, sum of squares)."""
+    mean = totals[1] / totals[0]
+    return mean, np.maximum(totals[2] / totals[0] - mean**2, 0)
+
+
+def _flat(z: np.ndarray) -> np.ndarray:
+    """(orders, parts, C, H, W, B) as (orders, parts, C, places and images), a view."""
+    return z.reshape(*z.shape[:3], -1)

@@ -1,0 +1,1 @@
+"""Layers that work on planes of pixels: ConvNet and the spatial transformer."""

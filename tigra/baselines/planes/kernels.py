@@ -1,0 +1,203 @@
+"""Compiled loops over planes: feature maps (C, H, W, B) of pixels, with the batch last.
+
+Rules are those of `tigra.kernels`. With the batch last, a row of a plane is one run of W * B numbers, and the
+same row shifted by v pixels is the run shifted by v * B: windows become long copies and sums.
+"""
+
+import numpy as np
+
+from tigra.kernels.decorator import kernel
+
+
+@kernel
+def unfold(x, size, out):
+    """Fill out with the pixels of all size x size windows of x: row (c, u, v) is plane c shifted by (u, v).
+
+    x : (C, H, W, B), contiguous; out : (C size size, (H - size + 1) (W - size + 1) B)
+    """
+    n_maps, height, width, n_batch = x.shape
+    n_rows, run = height - size + 1, (width - size + 1) * n_batch
+    for c in range(n_maps):
+        plane = x[c].reshape(height, width * n_batch)
+        for u in range(size):
+            for v in range(size):
+                target = out[(c * size + u) * size + v].reshape(n_rows, run)
+                for i in range(n_rows):
+                    source, to = plane[i + u, v * n_batch : v * n_batch + run], target[i]
+                    for q in range(run):
+                        to[q] = source[q]
+
+
+@kernel
+def fold(columns, size, out):
+    """The adjoint of `unfold`: add every row (c, u, v) of columns to plane c, shifted back by (u, v)."""
+    n_maps, height, width, n_batch = out.shape
+    n_rows, run = height - size + 1, (width - size + 1) * n_batch
+    for c in range(n_maps):
+        plane = out[c].reshape(height, width * n_batch)
+        for i in range(height):
+            to = plane[i]
+            for q in range(to.size):
+                to[q] = 0
+        for i in range(n_rows):
+            for u in range(size):
+                for v in range(size):
+                    source = columns[(c * size + u) * size + v, i * run : (i + 1) * run]
+                    to = plane[i + u, v * n_batch : v * n_batch + run]
+                    for q in range(run):
+                        to[q] += source[q]
+
+
+@kernel
+def max_pool(x, size, out, place):
+    """Fill out with the largest value of each size x size window, place with its number in the window.
+
+    Of equal values the first in row-major order counts; a NaN is larger than everything. What does not fill a
+    window at the right and lower border is left out. The place is looked for once the largest value is known, from
+    the last to the first: two simple loops are vectorised, one that does both is not.
+
+    x : (C, H, W, B); out, place : (C, H // size, W // size, B)
+    """
+    n_maps, n_rows, n_columns, n_batch = out.shape
+    for c in range(n_maps):
+        for i in range(n_rows):
+            for j in range(n_columns):
+                best, where, first = out[c, i, j], place[c, i, j], x[c, i * size, j * size]
+                for b in range(n_batch):
+                    best[b] = first[b]
+                for number in range(1, size * size):
+                    value = x[c, i * size + number // size, j * size + number % size]
+                    for b in range(n_batch):
+                        best[b] = best[b] if (value[b] <= best[b]) | (best[b] != best[b]) else value[b]
+                for b in range(n_batch):
+                    where[b] = 0
+                for number in range(size * size - 1, 0, -1):
+                    value = x[c, i * size + number // size, j * size + number % size]
+                    for b in range(n_batch):
+                        where[b] = number if value[b] == best[b] else where[b]
+                for b in range(n_batch):
+                    where[b] = 0 if first[b] == best[b] else where[b]
+
+
+@kernel
+def max_pool_gradient(grad, place, size, out):
+    """Fill out with grad at the places that `max_pool` found, and 0 elsewhere."""
+    n_maps, n_rows, n_columns, n_batch = grad.shape
+    out[:, n_rows * size :] = 0
+    out[:, :, n_columns * size :] = 0
+    for c in range(n_maps):
+        for i in range(n_rows):
+            for j in range(n_columns):
+                slope, where = grad[c, i, j], place[c, i, j]
+                for number in range(size * size):
+                    to = out[c, i * size + number // size, j * size + number % size]
+                    for b in range(n_batch):
+                        to[b] = slope[b] if where[b] == number else 0
+
+
+@kernel
+def mean_pool(x, size, out):
+    """Fill out with the mean of each size x size window of x; shapes as for `max_pool`."""
+    n_maps, n_rows, n_columns, n_batch = out.shape
+    share = x.dtype.type(1.0 / (size * size))
+    for c in range(n_maps):
+        for i in range(n_rows):
+            for j in range(n_columns):
+                mean, first = out[c, i, j], x[c, i * size, j * size]
+                for b in range(n_batch):
+                    mean[b] = first[b]
+                for number in range(1, size * size):
+                    value = x[c, i * size + number // size, j * size + number % size]
+                    for b in range(n_batch):
+                        mean[b] += value[b]
+                for b in range(n_batch):
+                    mean[b] *= share
+
+
+@kernel
+def mean_pool_gradient(grad, size, out):
+    """Fill out with grad / size^2 in every window, and 0 outside of them."""
+    n_maps, n_rows, n_columns, n_batch = grad.shape
+    share = grad.dtype.type(1.0 / (size * size))
+    out[:, n_rows * size :] = 0
+    out[:, :, n_columns * size :] = 0
+    for c in range(n_maps):
+        for i in range(n_rows):
+            for j in range(n_columns):
+                slope = grad[c, i, j]
+                for number in range(size * size):
+                    to = out[c, i * size + number // size, j * size + number % size]
+                    for b in range(n_batch):
+                        to[b] = share * slope[b]
+
+
+@kernel
+def bilinear(places, height, width, clamped, corners, weights, slopes):
+    """For places between pixels: the four pixels around each, their weights, and the slopes of the weights.
+
+    places : (2, T, B), column and row in pixels. If `clamped`, places outside are moved to the border, and do not
+        move any further when they are pushed on; otherwise pixels outside of the plane count as 0
+    corners : (T, 4, B), row * width + column of the pixels; weights : (T, 4, B); slopes : (2, T, 4, B), dweight/dplace
+    """
+    n_places, _, n_batch = weights.shape
+    for t in range(n_places):
+        for b in range(n_batch):
+            x, moves_x = _within(places[0, t, b], width, clamped)
+            y, moves_y = _within(places[1, t, b], height, clamped)
+            left, top = np.floor(x), np.floor(y)
+            right_share, lower_share = x - left, y - top
+            first_column, first_row = (int(left) if left == left else 0), (int(top) if top == top else 0)
+            for corner in range(4):
+                u, v = corner // 2, corner % 2
+                row, column = first_row + u, first_column + v
+                inside = 0 <= row < height and 0 <= column < width
+                corners[t, corner, b] = row * width + column if inside else 0
+                across = right_share if v else 1 - right_share
+                down = lower_share if u else 1 - lower_share
+                weights[t, corner, b] = across * down * inside
+                slopes[0, t, corner, b] = (down if v else -down) * (inside and moves_x)
+                slopes[1, t, corner, b] = (across if u else -across) * (inside and moves_y)
+
+
+@kernel
+def _within(place, size, clamped):
+    """The place, not far outside of 0..size-1, and whether it moves with the place that was asked for; NaN stays."""
+    lowest, highest = (0, size - 1) if clamped else (-2, size + 1)
+    moves = not clamped or 0 < place < size - 1
+    if place < lowest:
+        return float(lowest), moves
+    if place > highest:
+        return float(highest), moves
+    return float(place), moves
+
+
+@kernel
+def gather(x, corners, weights, out):
+    """Fill out[c, t, b] with the four pixels x[c, corner, b], weighted; x : (C, H W, B), out : (C, T, B)."""
+    n_maps, n_places, n_batch = out.shape
+    for c in range(n_maps):
+        plane = x[c]
+        for t in range(n_places):
+            to, corner, weight = out[c, t], corners[t], weights[t]
+            for b in range(n_batch):
+                upper = weight[0, b] * plane[corner[0, b], b] + weight[1, b] * plane[corner[1, b], b]
+                to[b] = upper + (weight[2, b] * plane[corner[2, b], b] + weight[3, b] * plane[corner[3, b], b])
+
+
+@kernel
+def gather_gradient(x, corners, weights, slopes, grad, grad_x, grad_places):
+    """The adjoint of `gather` to the pixels, grad_x (C, H W, B), and to the places, grad_places (2, T, B)."""
+    n_maps, n_places, n_batch = grad.shape
+    grad_x[:] = 0
+    grad_places[:] = 0
+    for c in range(n_maps):
+        plane, plane_grad = x[c], grad_x[c]
+        for t in range(n_places):
+            for corner in range(4):
+                pixel, weight, slope = corners[t, corner], weights[t, corner], grad[c, t]
+                for b in range(n_batch):
+                    plane_grad[pixel[b], b] += weight[b] * slope[b]
+                for axis in range(2):
+                    along, to = slopes[axis, t, corner], grad_places[axis, t]
+                    for b in range(n_batch):
+                        to[b] += slope[b] * along[b] * plane[pixel[b], b]

@@ -1,0 +1,160 @@
+"""Spatial transformer: the layer ST[6], which looks at its planes and moves them (Jaderberg et al. 2015)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.baselines.planes.kernels import (
+    bilinear,
+    gather,
+    gather_gradient,
+    mean_pool,
+    mean_pool_gradient,
+)
+from tigra.baselines.planes.planes import PlaneLayer
+from tigra.errors import ShapeError, UsageError
+
+IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+OUTSIDE = ("zeros", "border")
+
+
+class SpatialTransformer(PlaneLayer):
+    """All planes of an image read at places that an affine map theta gives, half as many in each direction.
+
+        theta    = V relu(W m + c) + d                    m: the planes, mean-pooled by 2, as one column
+        (x, y)_t = theta (x_q, y_p, 1)                    target t = (p, q), x_q and y_p evenly from -1 to 1
+        z_{c,t}  = bilinear interpolation of plane c at (x, y)_t
+
+    -1 and 1 are the centres of the first and last pixel. One theta moves all planes of an image.
+
+    shape : (C, H, W) of the planes that come in
+    hidden_weight, hidden_bias : W (h, C (H // 2) (W // 2)), c (h,)
+    theta_weight, theta_bias : V (6, h), d (6,)
+    outside : "zeros", pixels outside of the plane are 0, or "border", they are those of the border
+
+    >>> layer = SpatialTransformer.init((1, 2, 6), 1, np.random.default_rng(0), "float64")  # starts as the identity
+    >>> layer.forward(np.arange(12.0).reshape(1, 2, 6, 1)).ravel()  # half way down: left, in the middle, right
+    array([3. , 5.5, 8. ])
+    """
+
+    def __init__(self, shape, hidden_weight, hidden_bias, theta_weight, theta_bias, outside: str = "zeros"):
+        super().__init__(
+            hidden_weight=hidden_weight, hidden_bias=hidden_bias, theta_weight=theta_weight, theta_bias=theta_bias
+        )
+        self.shape, self.outside = tuple(shape), outside
+        if outside not in OUTSIDE:
+            raise UsageError(f"outside must be one of {', '.join(OUTSIDE)}, got {outside!r}.")
+        n_maps, height, width = self.shape
+        wanted = tuple(self.shapes(self.shape, len(hidden_bias)).values())
+        got = tuple(array.shape for array in self.params.values())
+        if got != wanted or min(height, width) < 2:
+            raise ShapeError(
+                f"SpatialTransformer for planes {self.shape} of at least 2x2 pixels needs arrays of shapes {wanted},"
+                f" got {got}."
+            )
+        self.size = height // 2, width // 2  # of the planes that go out
+        self.grid = target_grid(self.size)
+
+    @staticmethod
+    def shapes(shape: tuple[int, int, int], n_hidden: int) -> dict[str, tuple[int, ...]]:
+        """Name -> shape of the parameters, for planes (C, H, W)."""
+        n_pooled = shape[0] * (shape[1] // 2) * (shape[2] // 2)
+        hidden = {"hidden_weight": (n_hidden, n_pooled), "hidden_bias": (n_hidden,)}
+        return hidden | {"theta_weight": (6, n_hidden), "theta_bias": (6,)}
+
+    @classmethod
+    def init(cls, shape, n_hidden: int, rng, dtype, outside: str = "zeros") -> SpatialTransformer:
+        """Theta starts as the identity for every image: V = 0, d = (1, 0, 0, 0, 1, 0); W by He, c = 0."""
+        shapes = cls.shapes(shape, n_hidden)
+        limit = float(np.sqrt(6.0 / max(shapes["hidden_weight"][1], 1)))
+        hidden = rng.uniform(-limit, limit, shapes["hidden_weight"]).astype(dtype), np.zeros(n_hidden, dtype)
+        return cls(shape, *hidden, np.zeros(shapes["theta_weight"], dtype), np.array(IDENTITY, dtype), outside)
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        """x (C, H, W, B)  ->  z (C, H // 2, W // 2, B)."""
+        (n_maps, height, width), x = self.shape, self._checked(x)
+        pooled, hidden, theta = self._localise(x)
+        n_places, n_batch, arrays = self.grid.shape[1], x.shape[3], self._space
+        corners = arrays.array("corners", (n_places, 4, n_batch), np.int32)
+        weights = arrays.array("weights", (n_places, 4, n_batch), x.dtype)
+        slopes = arrays.array("slopes", (2, n_places, 4, n_batch), x.dtype)
+        bilinear(self._places(theta), height, width, self.outside == "border", corners, weights, slopes)
+        z = arrays.result("z", (n_maps, *self.size, n_batch), x.dtype)
+        gather(x.reshape(n_maps, -1, n_batch), corners, weights, z.reshape(n_maps, n_places, n_batch))
+        self._cache = x, pooled, hidden, corners, weights, slopes
+        return z
+
+    def backward(self, grad_z: np.ndarray) -> np.ndarray:
+        """dE/dz  ->  dE/dx: what reaches the pixels through the sampling, and what through theta, added."""
+        x, pooled, hidden, corners, weights, slopes = self._take_cache()
+        (n_maps, height, width, n_batch), n_places = x.shape, self.grid.shape[1]
+        grad_x = self._space.result("grad_x", x.shape, x.dtype)
+        grad_places = self._space.array("grad_places", (2, n_places, n_batch), x.dtype)
+        g = np.ascontiguousarray(grad_z).reshape(n_maps, n_places, n_batch)
+        flat = (n_maps, height * width, n_batch)
+        gather_gradient(x.reshape(flat), corners, weights, slopes, g, grad_x.reshape(flat), grad_places)
+        grad_places *= self._pixels_per_unit(x.dtype)
+        grad_theta = np.matmul(self.grid.astype(x.dtype), grad_places).reshape(6, n_batch)
+        grad_hidden = (self.params["theta_weight"].T @ grad_theta) * (hidden > 0)
+        self.grads["theta_weight"][:] = grad_theta @ hidden.T
+        self.grads["theta_bias"][:] = grad_theta.sum(axis=1)
+        self.grads["hidden_weight"][:] = grad_hidden @ pooled.T
+        self.grads["hidden_bias"][:] = grad_hidden.sum(axis=1)
+        grad_pooled = self.params["hidden_weight"].T @ grad_hidden
+        through_theta = self._space.array("through_theta", x.shape, x.dtype)
+        mean_pool_gradient(grad_pooled.reshape(n_maps, *self.size, n_batch), 2, through_theta)
+        grad_x += through_theta
+        return grad_x
+
+    def decisions(self, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+        """Which hidden units are on, and between which pixels every place lies."""
+        if self._cache is None:
+            return []
+        _, _, hidden, corners, weights, _ = self._cache
+        return [hidden > 0, corners.copy(), weights != 0]
+
+    def theta(self, x: np.ndarray) -> np.ndarray:
+        """The affine maps (2, 3, B) that the layer gives to planes; far from the identity, training has gone astray."""
+        return self._localise(self._checked(x))[2].reshape(2, 3, -1)
+
+    def _checked(self, x) -> np.ndarray:
+        """x, contiguous, if it holds planes of the right shape."""
+        n_maps, height, width = self.shape
+        x = np.ascontiguousarray(self._check_planes(x, n_maps))
+        if x.shape[:3] != self.shape:
+            raise ShapeError(f"SpatialTransformer expects planes of {height}x{width} pixels, got {x.shape}.")
+        return x
+
+    def _localise(self, x):
+        """Pooled planes (C (H // 2) (W // 2), B), hidden units (h, B) and theta (6, B)."""
+        pooled = self._space.array("pooled", (len(x), *self.size, x.shape[3]), x.dtype)
+        mean_pool(x, 2, pooled)
+        pooled = pooled.reshape(-1, x.shape[3])
+        hidden = self.params["hidden_weight"] @ pooled + self.params["hidden_bias"][:, None]
+        hidden = np.maximum(hidden, 0)
+        return pooled, hidden, self.params["theta_weight"] @ hidden + self.params["theta_bias"][:, None]
+
+    def _places(self, theta) -> np.ndarray:
+        """Where the targets are read, (2, T, B): column and row in pixels."""
+        places = np.matmul(self.grid.T.astype(theta.dtype), theta.reshape(2, 3, -1))
+        places += 1
+        places *= self._pixels_per_unit(theta.dtype)
+        return places
+
+    def _pixels_per_unit(self, dtype) -> np.ndarray:
+        """Half the way from the first to the last pixel, of columns and of rows, to be multiplied with (2, T, B)."""
+        _, height, width = self.shape
+        return np.array([(width - 1) / 2, (height - 1) / 2], dtype)[:, None, None]
+
+
+def target_grid(size: tuple[int, int]) -> np.ndarray:
+    """The targets (x_q, y_p, 1) as columns (3, T), row by row; a single row or column lies in the middle.
+
+    >>> target_grid((1, 3))
+    array([[-1.,  0.,  1.],
+           [ 0.,  0.,  0.],
+           [ 1.,  1.,  1.]])
+    """
+    rows, columns = (np.linspace(-1, 1, n) if n > 1 else np.zeros(1) for n in size)
+    y, x = np.meshgrid(rows, columns, indexing="ij")
+    return np.stack([x.ravel(), y.ravel(), np.ones(x.size)])

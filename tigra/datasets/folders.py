@@ -1,0 +1,252 @@
+"""The user's own pictures: a folder with a subfolder for each class becomes a data set.
+
+    FOLDER/cat/*.png, FOLDER/dog/*.png              split by the seed, the same share of every class
+    FOLDER/train/cat/..., valid/..., test/...       split as they lie; a part that is missing is drawn from train
+
+Pictures are decoded once (`tigra.images.store`); a folder may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from tigra.datasets.picture_files import (
+    PictureFile,
+    case_note,
+    counted,
+    list_pictures,
+    stray_note,
+    usual_size,
+)
+from tigra.datasets.splits import (
+    Split,
+    Splits,
+    assemble,
+    draw_stratified,
+    turned_at_random,
+)
+from tigra.errors import DatasetError, ImageError
+from tigra.files.cache import cache_folder
+from tigra.files.digests import SUM, digests_of
+from tigra.images.store import (
+    ImageStore,
+    StoredImages,
+    build_store,
+    open_store,
+    store_key,
+)
+from tigra.images.transforms import checked_shape
+from tigra.seeding import generator
+
+SHARE = 0.15  # of every class for validation, and as much for the test
+SHORT = 16  # characters of a picture's hash by which it is known again
+REASONS = {  # words in the messages of `tigra.images`, and what to call one such file, and several
+    "is not a picture": ("file that is no picture", "files that are no pictures"),
+    "too large": ("picture that is too large", "pictures that are too large"),
+    "has pixels": ("picture with impossible pixels", "pictures with impossible pixels"),
+    "NaN": ("picture with impossible pixels", "pictures with impossible pixels"),
+    "damaged": ("damaged picture", "damaged pictures"),
+}
+UNREADABLE = "unreadable file", "unreadable files"
+
+
+def load_folder(
+    folder,
+    seed: int = 0,
+    interpolation: str = "cubic",
+    size: tuple[int, int] | None = None,
+    invert: bool = False,
+    test_rotations: bool = False,
+    train_rotations: int | str = 0,
+    threads: int = 1,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Splits:
+    """Splits of the pictures in a folder; what was left out, and why, is said in `notes`.
+
+    size : (height, width) to which pictures are fitted, without stretching; by default their own if
+        they all have the same, of at most 50x50, else 50x50
+    invert : for dark things on light ground, so that the ground becomes 0, as it is outside of the frame
+    test_rotations : turn test images by random angles
+
+    Pictures that are equal after decoding count once, so that none is in two parts; of two that lie in
+    different parts the one in the test is kept, then the one in validation. Equal pictures in
+    different classes are all left out.
+    """
+    files = list_pictures(Path(folder))
+    class_names = sorted({file.class_name for file in files})
+    if len(class_names) < 2:
+        raise DatasetError(f"There is only one class, {class_names[0]!r}; a classifier needs two subfolders or more.")
+    size = checked_shape(size) if size is not None else usual_size(files, bool(test_rotations or train_rotations))
+    store = _decoded(Path(folder), files, size, invert, threads, on_progress)
+    found = {file.name: file for file in files}
+    rows, duplicates = _without_duplicates(store, found)
+    notes = (*_skipped_note(store, len(files)), *duplicates, *case_note(files), *stray_note(Path(folder)))
+    labels = _labels(store, rows, found, class_names)
+    given = np.array([found[store.names[row]].part for row in rows])
+    _check_parts(class_names, labels, given, {file.part for file in files}, notes)
+    parts, drawn = _drawn_parts(given, labels, class_names, seed)
+    upright = {
+        part: Split(StoredImages(store.pixels, rows[parts == part]), labels[parts == part])
+        for part in ("train", "valid", "test")
+    }
+    return assemble(
+        str(folder),
+        upright,
+        class_names=class_names,
+        seed=seed,
+        train_rotations=train_rotations,
+        options={"size": size, "invert": bool(invert), "test_rotations": bool(test_rotations)},
+        notes=notes,
+        learned=frozenset(store.digests[row][:SHORT] for row in rows[parts != "test"]),
+        **_test_of(size, invert, test_rotations, interpolation, drawn),
+    )
+
+
+def load_test_folder(
+    folder,
+    shape: tuple[int, int],
+    class_names: list[str],
+    learned: frozenset[str] = frozenset(),
+    invert: bool = False,
+    test_rotations: bool = False,
+    interpolation: str = "cubic",
+    threads: int = 1,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Splits:
+    """All pictures of a folder, or those of its folder test, to test a network with; nothing in `train` and `valid`.
+
+    shape, class_names : the network's; the folder's classes must be among its classes
+    learned : `Splits.learned` of the training; pictures that it holds are left out, wherever they lie now
+    """
+    files = list_pictures(Path(folder))
+    files = [file for file in files if file.part == "test"] or files
+    if strange := sorted({file.class_name for file in files} - set(class_names)):
+        known = ", ".join(class_names[:10]) + (", ..." if len(class_names) > 10 else "")
+        raise DatasetError(
+            f"{folder} has the class {strange[0]!r}, which the network has not learned; it knows {known}."
+        )
+    store = _decoded(Path(folder), files, tuple(shape), invert, threads, on_progress)
+    found = {file.name: file for file in files}
+    rows, duplicates = _without_duplicates(store, found)
+    notes = (*_skipped_note(store, len(files)), *duplicates, *case_note(files))
+    new = np.array([row for row in rows if store.digests[row][:SHORT] not in learned], dtype=int)
+    if not len(new):
+        reasons = [*notes, f"the network has learned from all {len(rows)} others"] if len(rows) else notes
+        raise DatasetError(f"There is no picture in {folder} to test with ({'; '.join(reasons)}).")
+    words = f"without {len(rows) - len(new)} that were learned from, " if len(new) < len(rows) else ""
+    labels = _labels(store, new, found, class_names)
+    none = Split(StoredImages(store.pixels, new[:0]), labels[:0])
+    return assemble(
+        str(folder),
+        {"train": none, "valid": none, "test": Split(StoredImages(store.pixels, new), labels)},
+        class_names=class_names,
+        notes=notes,
+        **_test_of(shape, invert, test_rotations, interpolation, words),
+    )
+
+
+def _test_of(size, invert, test_rotations, interpolation, words) -> dict:
+    """What `assemble` is to know about sizes and the transformation of test images."""
+    turned = f"rotated by [0, 360) degrees, {interpolation} interpolation" if test_rotations else "as in the files"
+    return {
+        "before": f"{size[0]}x{size[1]} grey{', inverted' if invert else ''}, {words}",
+        "test_words": f"test {turned}",
+        "transform": partial(turned_at_random, interpolation=interpolation) if test_rotations else None,
+        "interpolation": interpolation,
+    }
+
+
+# --- pixels ---------------------------------------------------------------------------------------------
+
+
+def _decoded(folder, files, size, invert, threads, on_progress) -> ImageStore:
+    """The store of these files: the one in the cache, or a new one."""
+    cache = cache_folder()
+    digests = digests_of(folder, files, cache, on_progress)
+    key = store_key([(file.name, digest) for file, digest in zip(files, digests, strict=True)], size, invert)
+    store = open_store(cache, key)
+    if store is None:
+        pictures = ((file.name, partial(_content, file, digest)) for file, digest in zip(files, digests, strict=True))
+        store = build_store(cache, key, pictures, len(files), size, invert, threads, on_progress)
+    return store
+
+
+def _content(file: PictureFile, digest: str) -> bytes:
+    """The bytes of a file, which must be those of the digest; ImageError for a file that has none."""
+    if len(digest) != SUM:
+        raise ImageError(f"{file.name} cannot be read: {digest}.")
+    try:
+        content = file.path.read_bytes()
+    except OSError as error:  # it could be read a moment ago, so this says nothing about the picture
+        raise DatasetError(f"Cannot read {file.path}: {error.strerror or error}; start again.") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise DatasetError(f"{file.path} has changed while it was read; start again when the folder is at rest.")
+    return content
+
+
+def _labels(store, rows, found: dict[str, PictureFile], class_names) -> np.ndarray:
+    numbers = {name: number for number, name in enumerate(class_names)}
+    return np.array([numbers[found[store.names[row]].class_name] for row in rows], dtype=np.int64)
+
+
+def _without_duplicates(store: ImageStore, found: dict[str, PictureFile]) -> tuple[np.ndarray, list[str]]:
+    """(rows to keep, notes): of equal pictures one, or none if their classes differ."""
+    rank = {"test": 0, "valid": 1, "train": 2, "": 3}
+    equal = defaultdict(list)
+    for row, digest in enumerate(store.digests):
+        equal[digest].append(row)
+    kept, repeated, contradictory = [], [], []
+    for rows in equal.values():
+        if len({found[store.names[row]].class_name for row in rows}) > 1:
+            contradictory += [store.names[row] for row in rows]
+            continue
+        first, *others = sorted(rows, key=lambda row: (rank[found[store.names[row]].part], row))
+        kept.append(first)
+        repeated += [store.names[row] for row in others]
+    notes = []
+    if repeated:
+        notes.append(f"left out {counted(repeated, 'duplicate', 'duplicates')}")
+    if contradictory:
+        notes.append(f"left out {counted(contradictory, 'picture', 'pictures')}: equal ones lie in different classes")
+    return np.array(sorted(kept), dtype=int), notes
+
+
+# --- parts ------------------------------------------------------------------------------------------------
+
+
+def _check_parts(class_names, labels, parts, folders: set[str], notes) -> None:
+    """Raise DatasetError unless every part and every class has pictures that can be used."""
+    why = f" ({'; '.join(notes)})" if notes else ""
+    for label, name in enumerate(class_names):
+        if not np.isin(parts[labels == label], ("train", "")).any():
+            raise DatasetError(f"Class {name!r} has no picture to learn from; add some, or remove its folder{why}.")
+    for part in sorted(folders):
+        if not (parts == part).any():
+            raise DatasetError(f"The folder {part} has no picture that can be used; add some, or remove it{why}.")
+
+
+def _drawn_parts(parts, labels, class_names, seed) -> tuple[np.ndarray, str]:
+    """(part of each picture, words): where valid or test is missing, it is drawn from the training pictures."""
+    parts = np.where(parts == "", "train", parts).astype("U5")
+    rng, drawn = generator(seed, "split"), []
+    for part, share in (("test", SHARE), ("valid", SHARE / (1 - SHARE))):
+        if not (parts == part).any():
+            places = np.flatnonzero(parts == "train")
+            parts[places[draw_stratified(labels[places], share, rng, class_names)]] = part
+            drawn.insert(0, part)
+    return parts, f"{' and '.join(drawn)} drawn ({SHARE:.0%} of each class), " if drawn else ""
+
+
+def _skipped_note(store: ImageStore, n_files: int) -> list[str]:
+    """One sentence on the files that are no pictures, or cannot be read."""
+    by_kind = defaultdict(list)
+    for name, reason in store.skipped:
+        by_kind[next((kind for text, kind in REASONS.items() if text in reason), UNREADABLE)].append(name)
+    listed = "; ".join(counted(names, *kind) for kind, names in by_kind.items())
+    return [f"skipped {len(store.skipped)} of {n_files} files: {listed}"] if listed else []

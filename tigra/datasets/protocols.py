@@ -1,0 +1,222 @@
+"""The paper's four data sets, split and transformed as it says, with its numbers as defaults.
+
+Every function takes `seed`, which decides everything random, and returns `Splits`. Validation images
+are always upright; training images too, unless `train_rotations` asks for the paper's D_i.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from importlib import resources
+
+import numpy as np
+
+from tigra.datasets.sources import eth80_pictures, find, load_mnist
+from tigra.datasets.splits import Split, Splits, assemble, draw, turned_at_random
+from tigra.errors import DatasetError, UsageError
+from tigra.files.cache import cache_folder
+from tigra.images.store import StoredImages, build_store, open_store, store_key
+from tigra.images.transforms import checked_shape, pad, random_shifts, resize
+from tigra.seeding import generator
+
+ROTATED = "rotated by [0, 360) degrees"
+
+
+def load_mnist_012(seed=0, interpolation="cubic", all_test=False, train_rotations=0, data_dir=None) -> Splits:
+    """500/100/100 MNIST digits 0, 1, 2 that come with the package; test digits are rotated.
+
+    The digits lie upright in data/mnist-012.npz (data/draw_mnist_012.py drew them). Each test digit
+    is turned by its own random angle in [0, 360) degrees.
+
+    all_test : test on all 3147 digits 0, 1, 2 of MNIST's test file, which then must be there
+    """
+    try:
+        with resources.files("tigra_data").joinpath("mnist-012.npz").open("rb") as file:
+            stored = dict(np.load(file, allow_pickle=False))
+    except ModuleNotFoundError as error:
+        raise DatasetError("The package's data is not installed; run 'pip install .' in tigra's folder.") from error
+    upright = {
+        part: Split(stored[f"{part}_images"] / 255.0, stored[f"{part}_labels"].astype(np.int64))
+        for part in ("train", "valid", "test")
+    }
+    which = "test"
+    if all_test:
+        images, labels = load_mnist(data_dir)["test"]
+        chosen = labels <= 2
+        upright["test"] = Split(images[chosen] / 255.0, labels[chosen].astype(np.int64))
+        which = "test (all of MNIST's)"
+    return assemble(
+        "mnist-012",
+        upright,
+        class_names=["0", "1", "2"],
+        transform=partial(turned_at_random, interpolation=interpolation),
+        seed=seed,
+        train_rotations=train_rotations,
+        interpolation=interpolation,
+        test_words=f"{which} {ROTATED}, {interpolation} interpolation",
+        options={"all_test": bool(all_test)},
+    )
+
+
+def load_mnist_rot(
+    seed=0, interpolation="cubic", size=(26, 26), n_train=50_000, n_valid=3_000, train_rotations=0, data_dir=None
+) -> Splits:
+    """MNIST digits 0 to 8 resized to 26x26; the 8,991 test digits are turned by any angle.
+
+    Training and validation digits are drawn from MNIST's training file. There is no 9, because it
+    looks like a turned 6.
+    """
+    size = checked_shape(size)
+    return assemble(
+        "mnist-rot",
+        _digits_0_to_8(data_dir, seed, n_train, n_valid, lambda images: resize(images, size)),
+        class_names=[str(digit) for digit in range(9)],
+        transform=partial(turned_at_random, interpolation=interpolation),
+        seed=seed,
+        train_rotations=train_rotations,
+        interpolation=interpolation,
+        before=f"digits 0-8 resized to {size[0]}x{size[1]}, ",
+        test_words=f"test {ROTATED}, {interpolation} interpolation",
+        options={"size": size, "n_train": n_train, "n_valid": n_valid},
+    )
+
+
+def load_mnist_trans(
+    seed=0,
+    interpolation="cubic",
+    size=(34, 34),
+    max_shift=6,
+    shifts="whole",
+    n_train=50_000,
+    n_valid=3_000,
+    train_rotations=0,
+    data_dir=None,
+) -> Splits:
+    """MNIST digits 0 to 8 padded to 34x34; the 8,991 test digits are shifted up to 6 pixels each way.
+
+    shifts : "whole", by whole pixels, or "real", by real numbers with interpolation
+    """
+    size = checked_shape(size)
+    if shifts not in ("whole", "real"):
+        raise UsageError(f"shifts must be 'whole' or 'real', got {shifts!r}.")
+    if not (np.isscalar(max_shift) and np.isreal(max_shift) and 0 <= max_shift <= max(size)):
+        raise UsageError(f"max_shift must be a number of pixels from 0 to {max(size)}, got {max_shift!r}.")
+    whole = shifts == "whole"
+    how = "whole pixels" if whole else f"real numbers of pixels, {interpolation} interpolation"
+    return assemble(
+        "mnist-trans",
+        _digits_0_to_8(data_dir, seed, n_train, n_valid, lambda images: pad(images, size)),
+        class_names=[str(digit) for digit in range(9)],
+        transform=partial(random_shifts, largest=max_shift, whole=whole, interpolation=interpolation),
+        seed=seed,
+        train_rotations=train_rotations,
+        interpolation=interpolation,
+        before=f"digits 0-8 padded to {size[0]}x{size[1]}, ",
+        test_words=f"test shifted by up to {int(max_shift) if whole else max_shift:g} pixels each way, {how}",
+        options={"size": size, "max_shift": max_shift, "shifts": shifts, "n_train": n_train, "n_valid": n_valid},
+    )
+
+
+def _digits_0_to_8(data_dir, seed, n_train, n_valid, fit) -> dict[str, Split]:
+    """MNIST without its nines: training and validation digits drawn by the seed, all test digits."""
+    mnist = load_mnist(data_dir)
+    images, labels = mnist["train"]
+    below_9 = np.flatnonzero(labels <= 8)
+    drawn = draw(len(below_9), {"n_train": n_train, "n_valid": n_valid}, generator(seed, "split"))
+    test_images, test_labels = mnist["test"]
+    chosen = {
+        "train": (images, labels, below_9[drawn["n_train"]]),
+        "valid": (images, labels, below_9[drawn["n_valid"]]),
+        "test": (test_images, test_labels, np.flatnonzero(test_labels <= 8)),
+    }
+    return {
+        part: Split(fit(pixels[rows] / np.float32(255)), names[rows].astype(np.int64))
+        for part, (pixels, names, rows) in chosen.items()
+    }
+
+
+def load_eth_80(
+    seed=0,
+    interpolation="cubic",
+    size=(50, 50),
+    split="image",
+    fold=None,
+    n_train=None,
+    n_valid=None,
+    test_rotations=False,
+    train_rotations=0,
+    data_dir=None,
+    threads=1,
+    on_progress=lambda what, done, total: None,
+) -> Splits:
+    """ETH-80, 80 objects of 8 classes in 41 views each, grey, 50x50 pixels.
+
+    split : "image", the paper's: n_train = 2300 training and n_valid = 300 validation images at random, the
+        other 680 for the test, so that views of one object are in training and test alike; or "object":
+        object number `fold` (0 to 9) of each class for the test, the next one for validation, eight to learn from
+    test_rotations : turn test images by any angle (the paper does not)
+    """
+    size = checked_shape(size)
+    if split not in ("image", "object"):
+        raise UsageError(f"split must be 'image' or 'object', got {split!r}.")
+    if split == "image" and fold is not None:
+        raise UsageError("fold is for split='object'; a split over images has no folds, it has seeds.")
+    if split == "object" and (n_train is not None or n_valid is not None):
+        raise UsageError("n_train and n_valid are for split='image'; by object there are 64 objects to learn from.")
+    n_train, n_valid, fold = (
+        usual if value is None else value for value, usual in ((n_train, 2_300), (n_valid, 300), (fold, 0))
+    )
+    if not isinstance(fold, (int, np.integer)) or not 0 <= fold <= 9:
+        raise UsageError(f"fold must be a whole number from 0 to 9, got {fold!r}.")
+    pixels, labels, objects, class_names = _eth_80_views(data_dir, size, threads, on_progress)
+    if split == "image":
+        sizes = {"n_train": n_train, "n_valid": n_valid, "test": max(1, len(labels) - n_train - n_valid)}
+        train, valid, test = draw(len(labels), sizes, generator(seed, "split")).values()
+        words, options = "random split over images", {"n_train": n_train, "n_valid": n_valid}
+    else:
+        turn = (objects - fold) % 10
+        train, valid, test = (np.flatnonzero(mask) for mask in (turn > 1, turn == 1, turn == 0))
+        words, options = f"split by object, fold {fold}", {"fold": int(fold)}
+    parts = {
+        part: Split(StoredImages(pixels, rows), labels[rows])
+        for part, rows in (("train", train), ("valid", valid), ("test", test))
+    }
+    return assemble(
+        "eth-80",
+        parts,
+        class_names=class_names,
+        transform=partial(turned_at_random, interpolation=interpolation) if test_rotations else None,
+        seed=seed,
+        train_rotations=train_rotations,
+        interpolation=interpolation,
+        before=f"{find('eth80', data_dir).paths[0].name}, {size[0]}x{size[1]} grey, {words}, ",
+        test_words=f"test {ROTATED}, {interpolation} interpolation" if test_rotations else "test as photographed",
+        options={"size": size, "split": split, **options, "test_rotations": bool(test_rotations)},
+    )
+
+
+def _eth_80_views(data_dir, size, threads, on_progress):
+    """(pixels, labels, objects, class names): every view decoded; objects counted from 0 in each class."""
+
+    def pictures():
+        for kind, thing, view, content in eth80_pictures(data_dir):
+            yield f"{kind}/{thing}/{view}", content
+
+    on_progress("reading ETH-80", 0, 0)
+    cache = cache_folder()
+    key = store_key([(name, hashlib.sha256(content).hexdigest()) for name, content in pictures()], size, invert=False)
+    store = open_store(cache, key)
+    if store is None:
+
+        def report(_, done, total):
+            on_progress("decoding ETH-80", done, total)
+
+        store = build_store(cache, key, pictures(), 8 * 10 * 41, size, threads=threads, on_progress=report)
+    if store.skipped:
+        raise DatasetError(f"{len(store.skipped)} pictures of ETH-80 are damaged: {store.skipped[0][1]}")
+    kinds, things, _ = zip(*(name.split("/") for name in store.names), strict=True)
+    class_names = sorted(set(kinds))
+    labels = np.array([class_names.index(kind) for kind in kinds])
+    places = {thing: number for number, thing in enumerate(dict.fromkeys(things))}  # in the order of the source
+    return store.pixels, labels, np.array([places[thing] for thing in things]) % 10, class_names

@@ -1,0 +1,219 @@
+"""A data set ready for use: training, validation and test images with labels, and how they were made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from tigra.errors import DatasetError, UsageError
+from tigra.images.store import LazyImages, TurnedImages
+from tigra.images.transforms import rotate
+from tigra.seeding import generator
+
+
+class Split(NamedTuple):
+    """images : array (n, height, width), real, in [0, 1], or LazyImages; labels : integers (n,)."""
+
+    images: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(frozen=True)
+class Splits:
+    """A data set, ready to train on and to test with.
+
+    train, valid : upright images; test : transformed ones; test_upright : the same before that
+    transform : function (images, rng) -> transformed images, which made `test`; `fresh_test` uses
+        it for further test sets; None if test images are left as they are
+    options : what to call `load_dataset` with, to have it again
+    protocol : what was done, in words and numbers, to be printed with every result
+    notes : what the user should know about the files, one sentence each
+    learned : of the user's own pictures, short hashes of those in train and valid, so that they are never tested
+    """
+
+    name: str
+    train: Split
+    valid: Split
+    test: Split
+    test_upright: Split
+    class_names: list[str]
+    transform: Callable | None
+    options: dict = field(default_factory=dict)
+    protocol: str = ""
+    notes: tuple[str, ...] = ()
+    learned: frozenset[str] = frozenset()
+
+    @property
+    def image_shape(self) -> tuple[int, int]:
+        """(height, width) of the images."""
+        return tuple(self.train.images.shape[1:])
+
+    def fresh_test(self, seed) -> Split:
+        """The test images under new random transformations; seed, or generator, as for `numpy.random.default_rng`."""
+        return transformed(self.test_upright, self.transform, np.random.default_rng(seed))
+
+
+def transformed(split: Split, transform: Callable | None, rng: np.random.Generator) -> Split:
+    """The split with its images transformed."""
+    return Split(transform(split.images, rng), split.labels) if transform else split
+
+
+# --- identity ---------------------------------------------------------------------------------------------
+
+
+def as_split(split) -> Split:
+    """A split given as Split, as an object with images and labels, or as a pair."""
+    return Split(split.images, split.labels) if hasattr(split, "images") else Split(*split)
+
+
+def train_and_valid(splits) -> tuple[Split, Split]:
+    """(training set, validation set) of a data set, or of anything with .train and .valid, or of a pair."""
+    if hasattr(splits, "train") and hasattr(splits, "valid"):
+        return as_split(splits.train), as_split(splits.valid)
+    try:
+        train, valid = splits
+        return as_split(train), as_split(valid)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            "Expected a data set with .train and .valid, or a pair (train, valid), each with .images and .labels or a"
+            f" pair (images, labels), got {type(splits).__name__}."
+        ) from error
+
+
+def fingerprint(splits) -> str:
+    """SHA-256 of the training and validation images and labels, whatever their precision."""
+    train, valid = train_and_valid(splits)
+    return _hash_of(*train, *valid)
+
+
+def split_hash(splits) -> str:
+    """SHA-256 of the validation images and all labels: tells whether images were split in the same way."""
+    return _hash_of(as_split(splits.train).labels, *as_split(splits.valid))
+
+
+def _hash_of(*arrays) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        array, kind = (array, "<f8") if np.ndim(array) == 3 else (np.asarray(array), "<i8")
+        for start in range(0, len(array), 1024):  # a part at a time, for memory's sake
+            digest.update(np.ascontiguousarray(array[start : start + 1024], dtype=kind))
+    return digest.hexdigest()
+
+
+# --- rotations --------------------------------------------------------------------------------------------
+
+
+def turned_at_random(images, rng: np.random.Generator, interpolation: str = "cubic"):
+    """Each image turned by its own angle, uniform in [0, 360) degrees; lazy images stay lazy."""
+    return _turned(images, rng.uniform(0, 360, len(images)), interpolation)
+
+
+def _turned(images, degrees, interpolation):
+    return (TurnedImages if isinstance(images, LazyImages) else rotate)(images, degrees, interpolation)
+
+
+def check_rotations(n_angles: int | str) -> None:
+    """Raise UsageError unless `train_rotations` is "random" or a whole number from 0 to 360."""
+    is_number = isinstance(n_angles, (int, np.integer)) and not isinstance(n_angles, bool)
+    if n_angles != "random" and not (is_number and 0 <= n_angles <= 360):
+        raise UsageError(f"train_rotations must be 'random' or a whole number from 0 to 360, got {n_angles!r}.")
+
+
+def with_train_rotations(train: Split, n_angles: int | str, seed: int, interpolation: str) -> tuple[Split, str]:
+    """(training set, words for the protocol): the paper's D_i, each image turned once.
+
+    n_angles : 0, images stay as they are; K, each is turned by one of the K angles 0, 360/K, 2 360/K,
+        ..., chosen at random; "random", by any angle
+    """
+    if n_angles in (0, 1):
+        return train, "upright"
+    rng = generator(seed, "train rotations")
+    if n_angles == "random":
+        return Split(turned_at_random(train.images, rng, interpolation), train.labels), "rotated by [0, 360) degrees"
+    degrees = 360.0 / n_angles * rng.integers(n_angles, size=len(train.labels))
+    turned = Split(_turned(train.images, degrees, interpolation), train.labels)
+    return turned, f"rotated by one of {n_angles} equally spaced angles"
+
+
+# --- putting together ------------------------------------------------------------------------------------
+
+
+def assemble(
+    name: str,
+    upright: dict[str, Split],
+    class_names: list[str],
+    transform: Callable | None,
+    interpolation: str,
+    test_words: str,
+    seed: int = 0,
+    train_rotations: int | str = 0,
+    options: dict | None = None,
+    before: str = "",
+    **more,
+) -> Splits:
+    """Splits from upright parts: training images turned if asked for, test images transformed.
+
+    before, test_words : for the protocol, around what is said of training and validation
+    """
+    check_rotations(train_rotations)
+    train, train_words = with_train_rotations(upright["train"], train_rotations, seed, interpolation)
+    both = "train and valid upright, " if train_words == "upright" else f"train {train_words}, valid upright, "
+    both = both if len(train.labels) else ""  # where there is nothing but a test
+    return Splits(
+        name=name,
+        train=train,
+        valid=upright["valid"],
+        test=transformed(upright["test"], transform, np.random.default_rng(seed)),
+        test_upright=upright["test"],
+        class_names=class_names,
+        transform=transform,
+        options={"seed": seed, "interpolation": interpolation, **(options or {}), "train_rotations": train_rotations},
+        protocol=f"{before}{both}{test_words}",
+        **more,
+    )
+
+
+# --- drawing ------------------------------------------------------------------------------------------------
+
+
+def draw(n_images: int, sizes: dict[str, int], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Random disjoint sets of numbers below n_images, of the given sizes, each in rising order.
+
+    >>> drawn = draw(5, {"a": 3, "b": 2}, np.random.default_rng(0))
+    >>> sorted(np.concatenate(list(drawn.values())).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    for name, size in sizes.items():
+        if not isinstance(size, (int, np.integer)) or size < 1:
+            raise UsageError(f"{name} must be a whole number of at least 1, got {size!r}.")
+    if sum(sizes.values()) > n_images:
+        wanted = " + ".join(f"{name} {size}" for name, size in sizes.items())
+        raise UsageError(f"There are {n_images} images to draw from, fewer than {wanted}; ask for fewer.")
+    order, start, drawn = rng.permutation(n_images), 0, {}
+    for name, size in sizes.items():
+        drawn[name] = np.sort(order[start : start + size])
+        start += size
+    return drawn
+
+
+def draw_stratified(labels: np.ndarray, share: float, rng: np.random.Generator, class_names) -> np.ndarray:
+    """Mask of about `share` of the images, the same share of every class, at least one, and never all.
+
+    >>> draw_stratified(np.array([0, 0, 0, 0, 1, 1]), 0.5, np.random.default_rng(0), "ab").tolist().count(True)
+    3
+    """
+    mask = np.zeros(len(labels), bool)
+    for label, name in enumerate(class_names):
+        places = np.flatnonzero(labels == label)
+        if len(places) < 2:
+            raise DatasetError(
+                f"Class {name!r} has too few different pictures to be split into training, validation and test;"
+                " give at least 3, or folders train/, valid/ and test/."
+            )
+        n_drawn = min(max(1, round(share * len(places))), len(places) - 1)
+        mask[rng.permutation(places)[:n_drawn]] = True
+    return mask

@@ -1,0 +1,93 @@
+"""How much a network's answers change when the images are turned, shifted and mirrored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+
+import numpy as np
+
+from tigra.errors import ShapeError, UsageError
+from tigra.images.transforms import random_shifts, rotate
+from tigra.models.network import Network
+from tigra.seeding import generator
+
+AT_ONCE = 1024  # images
+
+
+def transformations(image_shape, interpolation: str = "cubic", largest_shift: float = 2.0) -> dict[str, Callable]:
+    """By name, functions (images, rng) -> transformed images; quarter turns only for square images.
+
+    Quarter turns, half turns, mirror images and shifts by whole pixels move pixels without computing any: there the
+    network itself is tested, and its border. The others interpolate, and test both together.
+
+    >>> turn = transformations((2, 2))["quarter turns"]
+    >>> turn(np.array([[[0.1, 0.2], [0.3, 0.4]]]), np.random.default_rng(0))
+    array([[[0.3, 0.1],
+            [0.4, 0.2]]])
+    """
+
+    def turned(angles):
+        return lambda images, rng: rotate(images, angles(rng, len(images)), interpolation)
+
+    def shifted(whole):
+        return lambda images, rng: random_shifts(images, rng, largest_shift, whole, interpolation)
+
+    quarter = {"quarter turns": turned(lambda rng, n: 90.0 + 180.0 * rng.integers(2, size=n))}
+    return (quarter if image_shape[0] == image_shape[1] else {}) | {
+        "half turns": turned(lambda rng, n: np.full(n, 180.0)),
+        "mirror images": lambda images, rng: images[:, :, ::-1],
+        "whole-pixel shifts": shifted(whole=True),
+        "sub-pixel shifts": shifted(whole=False),
+        "45 degree turns": turned(lambda rng, n: 45.0 + 90.0 * rng.integers(4, size=n)),
+        "random angles": turned(lambda rng, n: rng.uniform(0, 360, n)),
+    }
+
+
+def measure_invariance(
+    network: Network,
+    images,
+    labels=None,
+    seed: int = 0,
+    threads: int = 1,
+    interpolation: str = "cubic",
+    largest_shift: float = 2.0,
+    on_progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+) -> dict[str, dict]:
+    """For each transformation, how the network's answers to the images change; fractions, ready for JSON.
+
+    images : (n, height, width), upright; labels : (n,), for the accuracy, may be left out
+    largest_shift : in pixels each way; zeros come in, and what leaves the image is lost
+    on_progress : called with (name of the transformation, images done, of how many)
+
+    label_changed : share of the images that get another label than before
+    probability_moved : mean, over the images, of half the sum over the classes of abs(p' - p): 0, the same
+        probabilities; 1, all of it in other classes. probability_moved_most : the largest of these
+    accuracy : on the transformed images; beside the transformations stands "as they are"
+    """
+    if len(images) == 0:
+        raise ShapeError("Invariance is measured on images, got none; give at least one.")
+    if labels is not None and np.shape(labels) != (len(images),):
+        raise ShapeError(f"{len(images)} images need as many labels, got {np.shape(labels)}.")
+    if not (isinstance(largest_shift, Real) and 0 <= largest_shift < np.inf):
+        raise UsageError(f"largest_shift must be a number of pixels >= 0, got {largest_shift!r}.")
+    result, before = {}, []
+    changes = {"as they are": lambda images, rng: images}
+    changes |= transformations(network.image_shape, interpolation, largest_shift)
+    for name, change in changes.items():
+        rng, after = generator(seed, f"invariance {name}"), []
+        for start in range(0, len(images), AT_ONCE):
+            part = np.ascontiguousarray(change(np.asarray(images[start : start + AT_ONCE]), rng))
+            after.append(network.predict_proba(part, threads))
+            on_progress(name, min(start + AT_ONCE, len(images)), len(images))
+        after = np.concatenate(after)
+        before = after if name == "as they are" else before
+        moved = np.abs(after - before).sum(axis=1) / 2
+        result[name] = {
+            "label_changed": float((after.argmax(axis=1) != before.argmax(axis=1)).mean()),
+            "probability_moved": float(moved.mean()),
+            "probability_moved_most": float(moved.max()),
+        }
+        if labels is not None:
+            result[name]["accuracy"] = float((after.argmax(axis=1) == np.asarray(labels)).mean())
+    return result

@@ -1,0 +1,264 @@
+"""Reproducing a table of the paper: run by run, each kept as soon as it is finished, then one Markdown table."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+from tigra.datasets import Split, Splits, load_dataset
+from tigra.datasets.splits import split_hash
+from tigra.errors import TigraError, UsageError
+from tigra.experiments.methods import find_method
+from tigra.experiments.records import (
+    are_numbers,
+    effort_of,
+    is_whole,
+    one_or_range,
+    spread,
+)
+from tigra.experiments.runs import Run, Watch, perform, resume
+from tigra.experiments.tables import Row, Table
+from tigra.files.atomic import check_writable, write_atomically
+from tigra.files.cache import cache_folder
+from tigra.model_file import Model, load_model
+from tigra.models.classifier import Classifier, accuracy
+from tigra.options import Recipe
+from tigra.seeding import generator
+from tigra.version import __version__
+
+SAVE_EVERY = 60  # seconds between saves of an unfinished run
+QUICK_IMAGES = 300  # of each kind on which a quick run is measured, at most
+
+
+class Experiment:
+    """The runs of one table, in a folder: a JSON file for each finished run, and the model it trained.
+
+    folder : where records and models are kept; those of an earlier start are used again, unless their settings differ
+    quick : few epochs and images, to try the machinery
+    seeds : how many runs of each row, at most, if not as many as the table says
+    where : data_dir of `load_dataset`
+    only : keys of the rows to run, if not all
+    finished : nothing will be run: without `seeds` a row has all the runs that the folder has, more than the table
+        asks for, too
+    """
+
+    def __init__(self, table: Table, folder, quick=False, seeds=None, threads=1, where=None, only=(), finished=False):
+        self.table, self.folder, self.quick, self.seeds = table, Path(folder), quick, seeds
+        self.threads, self.where, self.finished = threads, where, finished
+        keys = [row.key for row in table.rows]
+        for key in only:
+            if key not in keys:
+                raise UsageError(f"This table has no row {key!r}; it has {', '.join(keys)}.")
+        self.rows = [row for row in table.rows if row.key in (only or keys)]
+
+    def runs(self) -> list[tuple[Row, int]]:
+        """Every run there is to do: (row, number of the seed or fold)."""
+        return [(row, number) for row in self.rows for number in self.numbers(row)]
+
+    def numbers(self, row: Row) -> list[int]:
+        """Seeds or folds of a row's runs."""
+        is_limited = row.over == "fold" or row.is_fixed
+        if self.seeds is not None:
+            return list(range(min(self.seeds, row.runs) if is_limited else self.seeds))
+        wanted = range(1 if self.quick else row.runs)
+        kept = [number for number in self._kept_numbers(row) if number < row.runs or not is_limited]
+        return sorted({*wanted, *kept}) if self.finished else list(wanted)
+
+    def _kept_numbers(self, row: Row) -> list[int]:
+        """Seeds or folds of a row of which the folder has a file."""
+        before, after = f"{row.key}-{row.over}-", self.path(row, 0).name.rpartition("-0")[2]
+        names = [path.name for path in self.folder.glob(f"{before}*{after}")]
+        numbers = [name.removeprefix(before).removesuffix(after) for name in names]
+        return [int(number) for number in numbers if number.isdecimal()]
+
+    def finished_rows(self) -> list[Row]:
+        """Rows of which at least one run is finished."""
+        return [row for row in self.rows if any(self.record(row, number) for number in self.numbers(row))]
+
+    def recipe(self, row: Row):
+        """The recipe of a row; an object, so that one that is spelt in another way is still the same."""
+        recipe = find_method(row.method).recipe(row.dataset, row.recipe)
+        if self.quick and isinstance(recipe, Recipe):
+            recipe = recipe.with_changes(self.table.quick_fit)
+        return recipe
+
+    def settings(self, row: Row, number: int) -> dict:
+        """All that decides a run's numbers, as JSON knows it: what a record holds."""
+        data = row.data | (self.table.quick_data if self.quick else {})
+        data = data | ({"fold": number} if row.over == "fold" else {"seed": number})
+        recipe = self.recipe(row)
+        settings = {
+            "method": row.method,
+            "dataset": row.dataset,
+            "data": data,
+            "recipe": None if recipe is None else recipe.to_json(),
+            "tests": self.table.tests[row.dataset],
+            "transformations": self.table.quick_transformations if self.quick else self.table.transformations,
+        }
+        return json.loads(json.dumps(settings))
+
+    def is_of(self, found, row: Row, number: int) -> bool:
+        """Whether settings in a file are those of a run; recipes are compared as objects."""
+        wanted = self.settings(row, number)
+        if not isinstance(found, dict) or found | {"recipe": None} != wanted | {"recipe": None}:
+            return False
+        try:
+            return self.recipe(row) == (found["recipe"] and find_method(row.method).read_recipe(found["recipe"]))
+        except (TigraError, KeyError, TypeError, AttributeError):  # a file may hold anything
+            return False
+
+    def path(self, row: Row, number: int, ending: str = ".json") -> Path:
+        """The file of a run."""
+        return self.folder / f"{row.key}-{row.over}-{number}{'-quick' if self.quick else ''}{ending}"
+
+    def record(self, row: Row, number: int) -> dict | None:
+        """What a finished run found, or None; a file that is damaged or of other settings counts as none."""
+        try:
+            record = json.loads(self.path(row, number).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return None
+        is_ours = isinstance(record, dict) and self.is_of(record.get("settings"), row, number)
+        return record if is_ours and is_whole(record, self.table.tests[row.dataset]) else None
+
+    def left_out(self) -> list[Path]:
+        """Files of runs that count as none: they are damaged, or of other settings than today's."""
+        paths = [self.path(row, number) for row, number in self.runs() if self.record(row, number) is None]
+        return [path for path in paths if path.exists()]
+
+    def run(self, row: Row, number: int, watch: Watch = Watch()) -> dict:  # noqa: B008
+        """Do one run, or go on with it, and keep its record; Stopped is raised when the watch says so."""
+        settings = self.settings(row, number)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        check_writable(self.path(row, number), "the record")  # now, not after an hour of training
+        watch.look(f"loading {row.dataset}")
+        splits = self._load(settings, {}, watch)
+        model, facts = self._finished(row, number, settings, splits, watch)
+        model.keep_features_in(cache_folder())  # an earlier start may have computed some
+        record = {
+            "row": row.key,
+            "number": number,
+            "tigra": __version__,
+            "settings": settings,
+            "protocol": splits.protocol,
+            **facts,
+            "accuracy": self._measured(model, settings, splits, watch),
+        }
+        write_atomically(self.path(row, number), (json.dumps(record, indent=1) + "\n").encode())
+        return record
+
+    def _load(self, settings, changes, watch) -> Splits:
+        options = _as_given(settings["data"] | changes)
+        return load_dataset(
+            settings["dataset"], data_dir=self.where, threads=self.threads, on_progress=watch.look, **options
+        )
+
+    def _finished(self, row, number, settings, splits, watch) -> tuple[Classifier, dict]:
+        """(model, facts) of a run: the one that an earlier start finished, or went on with, or a new one."""
+        path = self.path(row, number, ".npz")
+        kept = self._kept_model(path, row, number, splits)
+        if kept and kept.resume is None:  # finished, but stopped before its accuracy was written down
+            model = kept.network
+            facts = {"architecture": model.options.architecture, "parameters": model.n_parameters}
+            return model, facts | effort_of(kept.training)
+        run, before = self._started(kept, row, settings, splits, path)
+
+        def effort(seconds):
+            return {"seconds": round(before + seconds, 3), "threads": self.threads}
+
+        seconds = perform(run, path, watch, SAVE_EVERY, lambda seconds: {"settings": settings} | effort(seconds))
+        facts = {name: value for name, value in run.facts.items() if name != "seed"}
+        return run.model, facts | effort(seconds)
+
+    def _started(self, kept, row, settings, splits, path) -> tuple[Run, float]:
+        """A run, new or the one that an earlier start left unfinished; and the seconds it has had."""
+        if kept:
+            try:
+                return resume(kept, splits, path, self.threads), effort_of(kept.training)["seconds"]
+            except TigraError:
+                pass  # none that helps: begin anew
+        seed = settings["data"].get("seed", 0)
+        return find_method(row.method).start(splits, self.recipe(row), seed, self.threads), 0.0
+
+    def _kept_model(self, path, row: Row, number: int, splits: Splits) -> Model | None:
+        """The model that an earlier start left, finished or not, if it is of these settings and images."""
+        try:
+            model = load_model(path)
+        except TigraError:
+            return None
+        facts = model.training
+        same = self.is_of(facts.get("settings"), row, number) and facts.get("split_hash") == split_hash(splits)
+        return model if same and "seconds" in facts and are_numbers(effort_of(facts)) else None
+
+    def _measured(self, model, settings, splits, watch) -> dict:
+        """Accuracies; a stop is heeded, because the model is kept and only this is done again."""
+        tests = {}
+        for name, changes in settings["tests"].items():
+            same = changes.items() <= splits.options.items()
+            made = splits if same else self._load(settings, changes, watch)
+            rounds = settings["transformations"] if made.transform else 1
+            tests[name] = []
+            for n in range(rounds):
+                watch.look(f"testing, {name}")
+                test = made.fresh_test(generator(0, f"evaluate {n}"))
+                tests[name].append(self._accuracy(model, test, watch, f"testing, {name}", n, rounds))
+        parts = {"train": splits.train, "valid": splits.valid, "test_upright": splits.test_upright}
+        found = {name: self._accuracy(model, part, watch, f"measuring, {name}") for name, part in parts.items()}
+        return found | {"test": tests}
+
+    def _accuracy(self, model, split, watch, what, before=0, rounds=1) -> float:
+        split = Split(*(part[:QUICK_IMAGES] for part in split)) if self.quick else split
+        return accuracy(
+            model, split, self.threads, lambda _, done, total: watch.look(what, before * total + done, rounds * total)
+        )
+
+    def markdown(self) -> str:
+        """The table of what is finished."""
+        lines = []
+        for dataset, tests in self.table.tests.items():
+            rows = [row for row in self.rows if row.dataset == dataset]
+            if not rows:
+                continue
+            names = list(tests)
+            header = ["", "paper", *(f"test, {name}" for name in names), "upright test", "valid", "train"]
+            header += ["runs", "parameters", "epochs", "seconds"]
+            lines += ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
+            lines += ["| " + " | ".join(self._cells(row, names)) + " |" for row in rows]
+            lines += ["", *self._protocols(rows), ""]
+        return "\n".join(lines[:-1])
+
+    def _cells(self, row: Row, tests: list[str]) -> list[str]:
+        records = [record for n in self.numbers(row) if (record := self.record(row, n))]
+        accuracies = [record["accuracy"] for record in records]
+        cells = [row.words, row.paper or "-"]
+        cells += [spread([100 * statistics.mean(a["test"][t]) for a in accuracies if t in a["test"]]) for t in tests]
+        cells += [
+            spread([100 * a[part] for a in accuracies if part in a]) for part in ("test_upright", "valid", "train")
+        ]
+        plural = "s" if len(records) != 1 else ""
+        cells += [f"{len(records)} {row.over}{plural}"]
+        cells += [one_or_range([record.get(key) for record in records]) for key in ("parameters", "epochs")]
+        return [*cells, f"{statistics.mean(r['seconds'] for r in records):.0f}" if records else "-"]
+
+    def _protocols(self, rows) -> list[str]:
+        """One for each way in which runs were made; folds are all made in one way."""
+        found = [(row, n, record) for row in rows for n in self.numbers(row) if (record := self.record(row, n))]
+        texts = [
+            record["protocol"].replace(f", fold {n},", ", each object in turn,")
+            if row.over == "fold"
+            else record["protocol"]
+            for row, n, record in found
+        ]
+        return [f"Protocol: {text}." for text in dict.fromkeys(texts)]
+
+    def n_threads(self) -> str:
+        """On how many threads the finished runs were trained: a number, or a range.
+
+        Those of another start count as they were, not as they would be today.
+        """
+        return one_or_range([record.get("threads") for row, n in self.runs() if (record := self.record(row, n))])
+
+
+def _as_given(data: dict) -> dict:
+    """Options as `load_dataset` wants them: JSON has made lists of tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}

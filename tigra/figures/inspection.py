@@ -1,0 +1,254 @@
+"""Inside a network, as numbers: filters, maps, active sets, Chebyshev signals, and a full turn of an image.
+
+Nothing is drawn here; `tigra.figures` draws what these functions give. Maps come in the users' order, as
+pictures (n, maps, height, width) on the whole grid, that is, with the network's margin.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+from tigra.errors import UsageError
+from tigra.graph import Graph, GraphSignal
+from tigra.graph.polynomials import chebyshev
+from tigra.images.transforms import rotate
+from tigra.layers import (
+    Statistics,
+)
+from tigra.models.build import Plan
+from tigra.models.network import Network
+from tigra.theory.fourier import polynomial_response
+
+LARGEST_SPECTRUM = 20_000  # nodes up to which the highest frequency is looked for
+
+
+def spread(n_things: int, most: int) -> np.ndarray:
+    """Numbers of at most `most` of n things, first and last among them, evenly spread; of one, the first.
+
+    >>> spread(3, 5), spread(20, 3), spread(4, 1)
+    (array([0, 1, 2]), array([ 0, 10, 19]), array([0]))
+    """
+    return np.unique(np.rint(np.linspace(0, max(n_things - 1, 0), min(n_things, most))).astype(int))
+
+
+def layer_numbers(layers) -> list[int]:
+    """The place of each layer among those of its kind, from 1: what tells layers of equal name apart.
+
+    >>> from tigra.models import build_network
+    >>> layer_numbers(build_network("SC[1, 1]-DP[2]-SC[1, 1]-S[0]", (2, 2), n_classes=2).layers[:4])
+    [1, 1, 2, 1]
+    """
+    return [sum(type(before) is type(layer) for before in layers[: i + 1]) for i, layer in enumerate(layers)]
+
+
+# --- filters ------------------------------------------------------------------------------------------
+
+
+class FilterBank(NamedTuple):
+    """The filters of one spectral layer over the frequencies (F,): learned and start values, both (K, F).
+
+    number : of the layer among the spectral ones, from 1
+    is_sum : whether every pair of maps has a filter of its own; a row then is the sum over all input maps
+        divided by s_i, that is, the response to equal input maps, before threshold and rectifier
+    """
+
+    name: str
+    number: int
+    is_sum: bool
+    frequencies: np.ndarray
+    learned: np.ndarray
+    start: np.ndarray
+
+
+def start_network(network: Network) -> Network:
+    """The network as it was before training: its options hold the seed, and all start values come from that."""
+    return Plan.of(network.options, network.own_graph).network()
+
+
+def filter_banks(network: Network, n_frequencies: int = 201) -> list[FilterBank]:
+    """The response h(lambda) of every filter of every spectral layer, for lambda in [0, 2].
+
+    >>> from tigra.models import build_network
+    >>> network = build_network("SC[1, 0]-S[0]", (2, 2), n_classes=2)
+    >>> filter_banks(network, n_frequencies=3)[0].learned  # one window over the whole spectrum
+    array([[1., 1., 1.]])
+    """
+    frequencies, starts = np.linspace(0, 2, n_frequencies), start_network(network).layers
+    numbers, banks = layer_numbers(network.layers), []
+    for layer, number, start in zip(network.layers, numbers, starts, strict=True):
+        if hasattr(layer, "filter_coefficients"):
+            rows = [layer.filter_coefficients(params) for params in (layer.params, start.params)]
+            responses = (polynomial_response(alpha, frequencies) for alpha in rows)
+            is_sum = layer.params["alpha"].ndim == 3  # a filter for each pair of maps
+            banks.append(FilterBank(layer.label, number, is_sum, frequencies, *responses))
+    return banks
+
+
+def highest_frequency(graph: Graph) -> float:
+    """The largest eigenvalue of the Laplacian, to three digits; 2, its bound, for graphs too large to ask."""
+    if graph.n_nodes < 3:
+        return float(np.linalg.eigvalsh(graph.laplacian.toarray()).max())
+    if graph.n_nodes > LARGEST_SPECTRUM:
+        return 2.0
+    start = np.random.default_rng(0).standard_normal(graph.n_nodes)  # ARPACK's own would differ from run to run
+    try:
+        return float(eigsh(graph.laplacian, k=1, which="LA", tol=1e-4, v0=start, return_eigenvectors=False)[0])
+    except ArpackNoConvergence:
+        return 2.0
+
+
+# --- maps and active sets -------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """What one graph layer gave for n images.
+
+    name : the layer in the paper's notation; "image" for the network's input y_0
+    number : of the layer among those of its kind, from 1; 0 for the image
+    maps : numbers of the M maps that are shown, of n_maps
+    values : (n, M, height, width); active : the same, True on the maps' active nodes
+    counts : (n, height, width), in how many of the n_maps maps a node is active: above 0 on Omega
+    """
+
+    name: str
+    number: int
+    maps: np.ndarray
+    n_maps: int
+    values: np.ndarray
+    active: np.ndarray
+    counts: np.ndarray
+
+
+def steps(network: Network, images, most_maps: int = 3) -> list[Step]:
+    """The signal of n images after every graph layer, at most `most_maps` maps of each, evenly spread."""
+    twin, prepared = network.replica(), network.prepare(images)
+    by_image = [_steps_of_one(twin, row[None], most_maps) for row in prepared]  # one at a time, for memory's sake
+    return [
+        first._replace(
+            **{part: np.stack([getattr(step, part) for step in same]) for part in ("values", "active", "counts")}
+        )
+        for same in zip(*by_image, strict=True)
+        for first in same[:1]
+    ]
+
+
+def _steps_of_one(network: Network, prepared: np.ndarray, most_maps: int) -> list[Step]:
+    signal = network.signal(prepared)
+    taken = [_as_pictures("image", 0, signal, network.graph.shape, most_maps)]
+    for layer, number in zip(network.layers, layer_numbers(network.layers), strict=True):
+        if layer.gives_features:
+            return taken
+        signal = layer.forward(signal)
+        layer.forget()
+        taken.append(_as_pictures(layer.label, number, signal, network.graph.shape, most_maps))
+    return taken
+
+
+def _as_pictures(name, number, signal: GraphSignal, shape, most_maps: int) -> Step:
+    """The step for one image, without the axis of images."""
+    values, active = signal.values[:, :, 0], np.broadcast_to(signal.active, signal.values.shape)[:, :, 0]
+    maps = spread(len(values), most_maps)
+    shown = values[maps].reshape(-1, *shape), active[maps].reshape(-1, *shape)
+    return Step(name, number, maps, len(values), *shown, active.sum(axis=0).reshape(shape))
+
+
+# --- statistics -----------------------------------------------------------------------------------------
+
+
+class ChebyshevSignals(NamedTuple):
+    """The signals t_k = T_k(L - I) z_i of one map of one image, (K_max+1, height, width), and all its moments.
+
+    moments : (K, K_max+1, 2), mean and variance of abs(t_{i,k}) over the nodes, for every map i
+    """
+
+    map: int
+    signals: np.ndarray
+    moments: np.ndarray
+
+
+def chebyshev_signals(network: Network, image: np.ndarray, number: int | None = None) -> ChebyshevSignals:
+    """What the statistics layer makes of one image (height, width), in detail for one map.
+
+    number : of the map; by default the one with the largest mean
+    """
+    place, layer = _statistics(network)
+    z = network.replica().forward(network.signal(network.prepare(image[None])), until=place).values
+    moments = network.features(image[None]).reshape(len(z), layer.max_order + 1, 2)
+    i = int(moments[:, 0, 0].argmax()) if number is None else number
+    signals = [t[0, :, 0].reshape(network.graph.shape).copy() for t in _chebyshev(layer, z[i : i + 1])]
+    return ChebyshevSignals(i, np.stack(signals), moments)
+
+
+def _chebyshev(layer: Statistics, z: np.ndarray):
+    return chebyshev(layer.graph, z, layer.max_order)  # Eq. (14)
+
+
+def _statistics(network: Network) -> tuple[int, Statistics]:
+    for place, layer in enumerate(network.layers):
+        if layer.gives_features:
+            return place, layer
+    raise UsageError("This network has no statistics layer; add S[K_max].")
+
+
+class FullTurn(NamedTuple):
+    """An image turned by each of A angles (degrees), and what the network makes of it.
+
+    images : (A, height, width); features : (A, F); probabilities : (A, n_classes)
+    """
+
+    degrees: np.ndarray
+    images: np.ndarray
+    features: np.ndarray
+    probabilities: np.ndarray
+
+
+def full_turn(network: Network, image, n_angles: int = 72, interpolation: str = "cubic", threads: int = 1) -> FullTurn:
+    """One image (height, width) at n_angles equal steps of a full turn; 0 and 360 degrees are both there."""
+    degrees = np.linspace(0, 360, n_angles + 1)
+    images = rotate(np.repeat(np.asarray(image)[None], len(degrees), axis=0), degrees, interpolation)
+    return FullTurn(degrees, images, network.features(images, threads), network.predict_proba(images, threads))
+
+
+def in_training_units(network: Network, features: np.ndarray) -> tuple[np.ndarray, bool]:
+    """(features (A, F) as the FC layers see them, True): minus the training images' mean, in their deviations.
+
+    A network that does not standardise has no such units: (features divided by their largest size, False).
+    """
+    place, _ = _statistics(network)
+    scaling = [layer for layer in network.replica().layers[place + 1 :] if layer.calibration_images is None]
+    if scaling and not any(layer.needs_calibration for layer in scaling):
+        columns = features.T
+        for layer in scaling:
+            columns = layer.forward(columns)
+        return columns.T, True
+    return features / np.maximum(np.abs(features).max(axis=0), np.finfo(np.float32).tiny), False
+
+
+def lively_pixels(images: np.ndarray, turned: np.ndarray, most: int) -> np.ndarray:
+    """The same for pixels, (A, at most `most`): minus their mean, in their deviations over `images` (n, H, W).
+
+    Pixels are spread evenly over those that vary: whose deviation is at least half of the largest.
+    """
+    mean, deviation = images.mean(axis=0), images.std(axis=0)
+    rows, columns = np.nonzero(deviation >= 0.5 * deviation.max())
+    chosen = spread(len(rows), most)
+    rows, columns = rows[chosen], columns[chosen]
+    unit = np.maximum(deviation[rows, columns], np.finfo(np.float32).tiny)
+    return (turned[:, rows, columns] - mean[rows, columns]) / unit
+
+
+# --- answers --------------------------------------------------------------------------------------------
+
+
+def confusion_matrix(labels, predicted, n_classes: int) -> np.ndarray:
+    """How many images of class r (row) were taken for class c (column).
+
+    >>> confusion_matrix([0, 0, 1], [0, 1, 1], n_classes=2)
+    array([[1, 1],
+           [0, 1]])
+    """
+    pairs = np.asarray(labels) * n_classes + np.asarray(predicted)
+    return np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)

@@ -1,0 +1,1 @@
+"""Files: atomic writes, the cache folder, digests that are remembered."""

@@ -1,0 +1,96 @@
+"""SHA-256 of many files, remembered: a file that has not been touched is not read again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+LARGEST_FILE = 512 * 2**20  # bytes; larger ones are not read
+SETTLED = 2_000_000_000  # nanoseconds; a file changed more recently might change again within its time stamp
+REPORT_EVERY = 256  # files
+SUM = 64  # characters of a SHA-256; anything else tells why there is none
+
+
+def digests_of(
+    folder: Path,
+    files: list,
+    cache: Path,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> list[str]:
+    """SHA-256 of the content of each of `files` (with .path and .name), or a mark for one that cannot be read.
+
+    As in git's index, size and times of a file tell whether the remembered sum still holds.
+    """
+    place = cache / "folders" / (hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32] + ".json")
+    known, fresh, digests = _remembered(place), {}, []
+    now = time.time_ns()
+    for number, file in enumerate(files):
+        state = _state(file.path)
+        if isinstance(state, str):
+            digest = state
+        elif (entry := known.get(file.name)) and entry[:-1] == state:
+            digest = entry[-1]
+        else:
+            digest = _digest(file.path)
+        digests.append(digest)
+        if len(digest) == SUM and not isinstance(state, str) and max(state[1:]) < now - SETTLED:
+            fresh[file.name] = [*state, digest]
+        if number % REPORT_EVERY == 0:
+            on_progress("looking at files", number, len(files))
+    if any(known.get(name) != entry for name, entry in fresh.items()):
+        _remember(place, (known if len(known) < 4 * len(files) else {}) | fresh)
+    return digests
+
+
+def _state(path: Path) -> list[int] | str:
+    """[size, time of the content, time of the entry], or why the file cannot be read."""
+    try:
+        facts = os.stat(path)
+    except OSError as error:
+        return f"unreadable: {error.strerror}"
+    if not stat.S_ISREG(facts.st_mode):
+        return "not an ordinary file"
+    if facts.st_size > LARGEST_FILE:
+        return "too large"
+    return [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
+
+
+def _digest(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.sha256()
+            while block := file.read(2**20):
+                digest.update(block)
+            return digest.hexdigest()
+    except OSError as error:
+        return f"unreadable: {error.strerror}"
+
+
+def _remembered(place: Path) -> dict:
+    """What was kept the last time; nothing if it is damaged."""
+    try:
+        known = json.loads(place.read_text(encoding="utf-8"))
+        return known if isinstance(known, dict) and all(len(entry) == 4 for entry in known.values()) else {}
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _remember(place: Path, known: dict) -> None:
+    """Keep it for the next time; if that does not work, files are read again, no more."""
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".tmp")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(known, file)
+            os.replace(temporary, place)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # which is gone if all went well

@@ -1,0 +1,198 @@
+"""Gradient checks: every backward against central differences, in float64.
+
+A layer is checked by being listed in LAYER_CASES (`tigra.gradcheck.cases`); a test fails when a public layer is
+missing there. The gradient that flows in from above is random: one of all ones would hide swapped filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tigra.errors import ShapeError, UsageError
+from tigra.gradcheck.cases import BATCH, LAYER_CASES, MARGIN, NETWORK_CASES
+from tigra.graph import GraphSignal
+from tigra.layers import Layer
+from tigra.models import build_network
+from tigra.models.kinds import LAYER_KINDS
+from tigra.models.loss import negative_log_likelihood
+
+STEP = 1e-6
+LAYER_TOLERANCE, NETWORK_TOLERANCE = 1e-7, 1e-6
+assert MARGIN >= 1000 * STEP
+
+
+class Check(NamedTuple):
+    """The outcome for one array: error is the relative error of `dE/d(what)` in `case`."""
+
+    case: str
+    what: str
+    size: int
+    error: float
+    tolerance: float = LAYER_TOLERANCE
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error is within the tolerance (a NaN is not)."""
+        return self.error < self.tolerance
+
+
+def numerical_gradient(energy: Callable[[], float], array: np.ndarray, step: float = STEP) -> np.ndarray:
+    """dE/darray entry by entry, (E(+step) - E(-step)) / (2 step); array is changed and put back.
+
+    >>> x = np.array([3.0])
+    >>> numerical_gradient(lambda: float(x[0] ** 2), x).round(6)
+    array([6.])
+    """
+    gradient = np.empty_like(array)
+    for place in np.ndindex(array.shape):
+        kept = array[place]
+        array[place] = kept + step
+        above = energy()
+        array[place] = kept - step
+        below = energy()
+        array[place] = kept
+        gradient[place] = (above - below) / (2 * step)
+    return gradient
+
+
+def relative_error(analytic: np.ndarray, numeric: np.ndarray) -> float:
+    """Largest difference of two gradients over their largest entry.
+
+    >>> round(float(relative_error(np.array([1.0, 100.0]), np.array([1.0, 101.0]))), 4)
+    0.0099
+    """
+    if analytic.shape != numeric.shape or not np.isfinite(analytic).all():
+        return np.inf
+    scale = max(np.abs(analytic).max(), np.abs(numeric).max())
+    return np.abs(analytic - numeric).max() / scale if scale > 0 else 0.0
+
+
+def values_of(x) -> np.ndarray:
+    """The numbers of a layer's input or output: a graph signal's values, or the array itself."""
+    return x.values if isinstance(x, GraphSignal) else x
+
+
+def check_gradients(layer: Layer, x: Any, seed: int = 0, name: str = "") -> list[Check]:
+    """Compare the backward of one layer with central differences, for its input and every parameter.
+
+    layer : with parameters in float64; in float32 rounding would hide the difference
+    x : an input that fits it: a GraphSignal, or an array, in float64, away from kinks (`Layer.decisions`)
+    seed : of the random gradient that flows in from above
+
+    >>> from tigra.layers import Dense
+    >>> [check.passed for check in check_gradients(Dense(np.eye(2), np.zeros(2)), np.ones((2, 3)))]
+    [True, True, True]
+    """
+    for what, array in {"the input": values_of(x), **layer.params}.items():
+        if np.asarray(array).dtype != np.float64:
+            raise ShapeError(f"Gradients are checked in float64, but {what} is {np.asarray(array).dtype}; convert it.")
+    upstream = np.random.default_rng(seed).standard_normal(values_of(layer.forward(x)).shape)
+    analytic = {"input": layer.backward(upstream), **layer.grads}
+
+    def energy():
+        return float(np.sum(upstream * values_of(layer.forward(x))))
+
+    name = name or type(layer).__name__
+    return [
+        Check(name, what, array.size, float(relative_error(analytic[what], numerical_gradient(energy, array))))
+        for what, array in {"input": values_of(x), **layer.params}.items()
+    ]
+
+
+def check_layer(name: str, seed: int = 0) -> list[Check]:
+    """Check the gradient for the input and every parameter of one case of LAYER_CASES."""
+    layer, x = LAYER_CASES[name](np.random.default_rng(seed))
+    return check_gradients(layer, x, seed, name)
+
+
+def check_loss(seed: int = 0) -> Iterator[Check]:
+    """Check the one gradient of softmax and negative log-likelihood, with and without label smoothing."""
+    rng = np.random.default_rng(seed)
+    scores, labels = rng.standard_normal((4, 3)), np.array([0, 3, 1])
+    for name, smoothing in {"Loss": 0.0, "Loss, smoothed labels": 0.2}.items():
+
+        def energy(smoothing=smoothing):
+            return float(negative_log_likelihood(scores, labels, label_smoothing=smoothing)[0])
+
+        _, analytic = negative_log_likelihood(scores, labels, label_smoothing=smoothing)
+        error = relative_error(analytic, numerical_gradient(energy, scores))
+        yield Check(name, "scores", scores.size, float(error))
+
+
+def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
+    """Check every parameter of a small network of NETWORK_CASES, through its loss.
+
+    Near a kink (two values that swap places in a pooling, a t or a unit that changes sign) a
+    difference quotient is meaningless, so inputs are drawn until none lies within reach of the step.
+    """
+    rng = np.random.default_rng(seed)
+    architecture, shape = network_cases()[case]
+    network = build_network(architecture, shape, 3, seed=seed, dtype="float64").replica(training=True)
+    labels, start = np.array([0, 2]), network.parameters.copy()
+    while True:
+        network.parameters[:] = start + 0.1 * rng.standard_normal(start.size)  # a theta of the identity is on a kink
+        images = rng.uniform(size=(BATCH, *shape))
+        network.calibrate(rng.uniform(size=(20, *shape)))
+        signal = network.signal(network.prepare(images))
+        if _smooth_within(network, signal):
+            break
+    _, grad = negative_log_likelihood(network.forward(signal), labels)
+    network.backward(grad)
+    analytic = [{name: grad.copy() for name, grad in layer.grads.items()} for layer in network.layers]
+
+    def energy():
+        return float(negative_log_likelihood(network.forward(signal), labels)[0])
+
+    for number, layer in enumerate(network.layers):
+        for name, array in layer.params.items():
+            error = relative_error(analytic[number][name], numerical_gradient(energy, array))
+            what = f"{number}.{type(layer).__name__}.{name}"
+            yield Check(case, what, array.size, float(error), NETWORK_TOLERANCE)
+
+
+def _smooth_within(network, signal) -> bool:
+    """Whether active sets, signs of t and signs of units stay the same when parameters move a little."""
+    reach = 50 * STEP
+    patterns, kept = [], network.parameters.copy()
+    for sign in (0, 1, -1):
+        network.parameters[:] = kept + sign * reach
+        patterns.append(_pattern(network, signal))
+    for place in range(kept.size):
+        for sign in (1, -1):
+            network.parameters[:] = kept
+            network.parameters[place] += sign * 2 * STEP
+            patterns.append(_pattern(network, signal))
+    network.parameters[:] = kept
+    return all(pattern == patterns[0] for pattern in patterns)
+
+
+def _pattern(network, signal) -> bytes:
+    """All the yes-or-no decisions of a forward pass."""
+    pattern: list[np.ndarray] = []
+    for layer in network.layers:
+        after = layer.forward(signal)
+        pattern += layer.decisions(signal, after)
+        signal = after
+    return b"".join(array.tobytes() for array in pattern)
+
+
+def network_cases() -> dict[str, tuple[str, tuple[int, int]]]:
+    """NETWORK_CASES, and the example of every other registered layer that has one, by the layer's name."""
+    examples = {name: (kind.example, (4, 5)) for name, kind in LAYER_KINDS.items() if kind.example}
+    return NETWORK_CASES | examples
+
+
+def run_checks(only: str | None = None, seed: int = 0) -> Iterator[Check]:
+    """All checks, or those whose case begins with `only` (a layer's class name, Loss, Network, ConvNet ...)."""
+    cases = {name: (lambda name=name: check_layer(name, seed)) for name in LAYER_CASES}
+    cases |= {"Loss": lambda: check_loss(seed)}
+    cases |= {name: (lambda name=name: check_network(name, seed)) for name in network_cases()}
+    chosen = [name for name in cases if only is None or name.split(",")[0].lower() == only.lower()]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(name.split(",")[0] for name in cases))
+        raise UsageError(f"There is no layer {only!r} to check; choose one of {known}.")
+    for name in chosen:
+        yield from cases[name]()

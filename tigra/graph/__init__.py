@@ -1,0 +1,18 @@
+"""THE STORY, 1: the graph of an image's pixels, its Laplacian, polynomials of it, and what layers ask of them.
+
+graph         the grid, or any graph, and its Laplacian, Eq. (1)
+polynomials   powers and Chebyshev polynomials of the Laplacian, Eqs. (10), (14), and their adjoints
+operators     what layers ask of polynomials, in one call
+"""
+
+from tigra.graph.graph import (
+    Graph,
+    GraphSignal,
+    GridGraph,
+    Stencil,
+    check_shape,
+    grid_graph,
+    inverse_square_root,
+)
+
+__all__ = ["Graph", "GraphSignal", "GridGraph", "Stencil", "check_shape", "grid_graph", "inverse_square_root"]

@@ -1,0 +1,113 @@
+"""Polynomials of the Laplacian applied to signals: powers, Chebyshev polynomials, and their adjoints.
+
+Signals are arrays (K, N, B). Every recursion here is a chain of `laplacian_step`, which runs on
+the grid's stencil where there is one and on the CSR matrix elsewhere. L is symmetric, so the
+adjoint of "x -> (L^0 x, ..., L^M x)" is "(g_0, ..., g_M) -> sum_m L^m g_m", and likewise for T_k.
+`tigra.graph.operators` has what layers need of them on a padded grid in one piece.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.graph import Graph
+from tigra.kernels.steps import csr_step, stencil_step
+
+
+def laplacian_step(graph: Graph, x, y, times_lx, times_x, times_y, out) -> np.ndarray:
+    """Fill and return out = times_lx * L x + times_x * x + times_y * y.
+
+    out must be C-contiguous, and an array of its own: a loop over arrays that overlap is not vectorised.
+    """
+    number = x.dtype.type  # a float64 scalar would turn float32 arithmetic into float64
+    if graph.stencil is None:
+        csr_step(*graph.csr_arrays(x.dtype), x, y, number(times_lx), number(times_x), number(times_y), out)
+        return out
+    (height, _), straight, diagonal, scale = graph.stencil
+    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+    if scale is None:  # L x = x - straight * S x - diagonal * D x
+        weights = -times_lx * straight, -times_lx * diagonal, times_lx + times_x, times_y
+        stencil_step(height, x, y, *map(number, weights), out)
+        return out
+    scale = graph.scale_column(x.dtype)  # L x = x - scale * (straight * S + diagonal * D)(scale * x)
+    scaled, neighbours = scale * x, np.empty(x.shape, x.dtype)
+    stencil_step(height, scaled, scaled, number(straight), number(diagonal), number(0), number(0), neighbours)
+    np.multiply(y, number(times_y), out=out)
+    out += number(times_lx + times_x) * x
+    out -= number(times_lx) * (scale * neighbours)
+    return out
+
+
+def laplacian_powers(graph: Graph, x: np.ndarray, degree: int, out: np.ndarray | None = None) -> np.ndarray:
+    """L^m x for m = 0..degree, the terms of Eq. (10) [eq:pol_filt_1]: (K, N, B) -> (degree+1, K, N, B).
+
+    out : where to put them, if given
+
+    >>> from tigra.graph import grid_graph
+    >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
+    >>> laplacian_powers(grid_graph((1, 3), neighbours=4), pixel, degree=2)[:, 0, :, 0]
+    array([[ 0.   ,  1.   ,  0.   ],
+           [-0.25 ,  1.   , -0.25 ],
+           [-0.5  ,  1.125, -0.5  ]])
+    """
+    powers = np.empty((degree + 1, *x.shape), x.dtype) if out is None else out
+    powers[0] = x
+    for m in range(1, degree + 1):
+        laplacian_step(graph, powers[m - 1], powers[m - 1], 1, 0, 0, out=powers[m])
+    return powers
+
+
+def laplacian_powers_adjoint(graph: Graph, terms: np.ndarray, room: np.ndarray | None = None) -> np.ndarray:
+    """sum_m L^m terms[m] by Horner's rule: (degree+1, K, N, B) -> (K, N, B).
+
+    room : (2, K, N, B) to work in, if given; the result is one of its halves
+    """
+    result, spare = np.empty((2, *terms[0].shape), terms[0].dtype) if room is None else room
+    result[:] = terms[-1]
+    for term in terms[-2::-1]:
+        laplacian_step(graph, result, term, 1, 0, 1, out=spare)  # term + L result
+        result, spare = spare, result
+    return result
+
+
+def chebyshev(graph: Graph, x: np.ndarray, max_order: int):
+    """Yield t_k = T_k(L - I) x for k = 0..max_order, Eq. (14): t_k = 2 (L - I) t_{k-1} - t_{k-2}.
+
+    Only three signals exist at any time, and take turns: use or copy t_k before asking for t_{k+1}.
+
+    >>> from tigra.graph import grid_graph
+    >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
+    >>> for t in chebyshev(grid_graph((1, 3), neighbours=4), pixel, max_order=2):
+    ...     print(t.ravel() + 0.0)
+    [0. 1. 0.]
+    [-0.25  0.   -0.25]
+    [ 0.   -0.75  0.  ]
+    """
+    previous = x.copy()
+    yield previous
+    if max_order == 0:
+        return
+    current, spare = np.empty((2, *x.shape), x.dtype)
+    yield laplacian_step(graph, x, x, 1, -1, 0, out=current)  # t_1 = (L - I) x
+    for _ in range(2, max_order + 1):
+        laplacian_step(graph, current, previous, 2, -2, -1, out=spare)  # Eq. (14)
+        previous, current, spare = current, spare, previous
+        yield current
+
+
+def chebyshev_adjoint(graph: Graph, terms) -> np.ndarray:
+    """sum_k T_k(L - I) terms[k] by Clenshaw's rule, b_k = terms[k] + 2 (L - I) b_{k+1} - b_{k+2}.
+
+    terms : sequence of K_max + 1 arrays (K, N, B); the result is terms[0] + (L - I) b_1 - b_2.
+    """
+    if len(terms) == 1:
+        return terms[0].copy()
+    later = terms[-1].copy()  # b_{k+1}
+    after, spare = np.zeros((2, *later.shape), later.dtype)  # b_{k+2}, and room for b_k
+    for term in terms[-2:0:-1]:
+        laplacian_step(graph, later, after, 2, -2, -1, out=spare)
+        spare += term
+        later, after, spare = spare, later, after
+    laplacian_step(graph, later, after, 1, -1, -1, out=spare)
+    spare += terms[0]
+    return spare

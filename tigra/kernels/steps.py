@@ -1,0 +1,119 @@
+"""Compiled loops, and the decorator that compiles them; the only module that imports numba.
+
+Kernels take plain arrays, fill `out`, allocate no more than a few rows of scratch and check nothing:
+their callers own shapes and dtypes. Kernels call only kernels of their own file, because numba's
+on-disk cache does not notice edits in other files. They release the GIL, so that worker threads
+run in parallel. Those that do the work of a whole layer on a grid stand in `tigra.kernels.grid`.
+
+`stencil_step`, `combine` and `add_masked` make the numbers by which dynamic pooling chooses nodes,
+and on a grid they do so independently of the order of the nodes *to the last bit*: every node goes
+through the same operations in the same order wherever it lies, and neighbours are added in pairs
+that a rotation by 90 degrees or a reflection only swaps (floating-point addition is commutative).
+So equal neighbourhoods give equal numbers, and ties stay ties when an image is turned. No
+`fastmath`: it would reorder sums. (`csr_step`, for other graphs, adds edges in the order of its list.)
+"""
+
+import numpy as np
+
+from tigra.kernels.decorator import kernel
+
+
+@kernel
+def stencil_step(height, x, y, straight, diagonal, times_x, times_y, out):
+    """Fill out with times_x * x + straight * S x + diagonal * D x + times_y * y on a grid of `height` rows.
+
+    S x adds the four straight neighbours of each node, D x the four diagonal ones, zeros outside.
+
+    x, y, out : (K, N, B), contiguous. With the batch last a grid row of B images is one
+    run of W * B numbers, and the neighbours to the left and right are the same run shifted by B. Three
+    rows at a time are copied between B zeros at either end, so that no node needs a test for the border.
+    """
+    n_maps, n_nodes, n_batch = x.shape
+    length = n_nodes // height * n_batch
+    end = n_batch + length
+    framed = np.zeros((3, end + n_batch), x.dtype)
+    for k in range(n_maps):
+        source, addend = x[k].reshape(height, length), y[k].reshape(height, length)
+        target = out[k].reshape(height, length)
+        _load_row(source, -1, framed[2, n_batch:end])
+        _load_row(source, 0, framed[0, n_batch:end])
+        for i in range(height):
+            above, here, below = framed[(i + 2) % 3], framed[i % 3], framed[(i + 1) % 3]
+            _load_row(source, i + 1, below[n_batch:end])
+            up_left, up, up_right = above[:length], above[n_batch:end], above[2 * n_batch :]
+            left, node, right = here[:length], here[n_batch:end], here[2 * n_batch :]
+            down_left, down, down_right = below[:length], below[n_batch:end], below[2 * n_batch :]
+            add, to = addend[i], target[i]
+            for q in range(length):
+                s = (up[q] + down[q]) + (left[q] + right[q])
+                d = (up_left[q] + down_right[q]) + (up_right[q] + down_left[q])
+                to[q] = times_x * node[q] + straight * s + diagonal * d + times_y * add[q]
+
+
+@kernel
+def _load_row(x, i, row):
+    """Fill row with row i of a grid x, or with zeros outside of it (a loop: faster than row[:] = x[i] in numba)."""
+    if 0 <= i < len(x):
+        source = x[i]
+        for q in range(row.size):
+            row[q] = source[q]
+    else:
+        for q in range(row.size):
+            row[q] = 0
+
+
+@kernel
+def csr_step(indptr, indices, data, x, y, times_lx, times_x, times_y, out):
+    """Fill out with times_lx * L x + times_x * x + times_y * y, L given as CSR arrays.
+
+    x, y, out : (K, N, B). One edge weight meets B contiguous values.
+    """
+    n_maps, n_nodes, n_batch = x.shape
+    for k in range(n_maps):
+        for v in range(n_nodes):
+            row, node, add = out[k, v], x[k, v], y[k, v]
+            for b in range(n_batch):
+                row[b] = times_x * node[b] + times_y * add[b]
+            for e in range(indptr[v], indptr[v + 1]):
+                weight, neighbour = times_lx * data[e], x[k, indices[e]]
+                for b in range(n_batch):
+                    row[b] += weight * neighbour[b]
+
+
+@kernel
+def combine(weights, x, out):
+    """Fill out[i] with sum_r weights[i, r] x[r], added in the order of r at every place.
+
+    weights : (I, R); x : (R, P); out : (I, P). Runs over blocks that stay in the L1 cache, by four terms at a time,
+    so that sums are fetched and put back a quarter as often.
+    """
+    n_rows, n_terms = weights.shape
+    n_places = x.shape[1]
+    block = 512
+    for start in range(0, n_places, block):
+        stop = min(start + block, n_places)
+        for i in range(n_rows):
+            to = out[i, start:stop]
+            first, source = weights[i, 0], x[0, start:stop]
+            for q in range(stop - start):
+                to[q] = first * source[q]
+            single = 1 + (n_terms - 1) % 4
+            for r in range(1, single):
+                weight, term = weights[i, r], x[r, start:stop]
+                for q in range(stop - start):
+                    to[q] += weight * term[q]
+            for r in range(single, n_terms, 4):
+                w0, w1, w2, w3 = weights[i, r], weights[i, r + 1], weights[i, r + 2], weights[i, r + 3]
+                x0, x1, x2, x3 = x[r, start:stop], x[r + 1, start:stop], x[r + 2, start:stop], x[r + 3, start:stop]
+                for q in range(stop - start):
+                    to[q] = to[q] + w0 * x0[q] + w1 * x1[q] + w2 * x2[q] + w3 * x3[q]
+
+
+@kernel
+def add_masked(weight, mask, x, out):
+    """out[m] += weight * mask * x[m] for every m; mask (P,) bool, x and out (M, P)."""
+    n_terms, n_places = x.shape
+    for m in range(n_terms):
+        to, source = out[m], x[m]
+        for q in range(n_places):
+            to[q] += weight * (mask[q] * source[q])

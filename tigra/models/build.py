@@ -1,0 +1,262 @@
+"""From an architecture text to a network: `build_network`.
+
+The text is parsed and walked once. The walk gives a plan: which layers come, what arrives at each, how many numbers they
+learn. A plan costs nothing, so a network that is too large, or whose layers do not fit, is refused before it is built.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import tigra.models.tigranet  # noqa: F401, registers TIGraNet's kinds of layers
+from tigra.errors import ArchitectureError, UsageError
+from tigra.graph import Graph, check_shape, grid_graph
+from tigra.layers import Layer
+from tigra.models.classifier import MODEL_KINDS
+from tigra.models.kinds import FLOWS, LAYER_KINDS, Item, LayerKind, Site, misplaced
+from tigra.models.network import Network
+from tigra.models.notation import format_architecture, parse_architecture
+from tigra.options import BuildOptions, FitOptions, GraphOptions, ImageOptions
+
+LARGEST_NETWORK = 10**8  # parameters; a slip of the finger should not fill the memory
+
+
+def build_network(
+    architecture: str,
+    image_shape: tuple[int, int],
+    n_classes: int,
+    seed: int = 0,
+    dtype: str = "float32",
+    graph: Any = None,
+    **options: Any,
+) -> Network:
+    """A network with start values drawn from `seed`.
+
+    architecture : text in the paper's notation, see `tigra.models.tigranet` and docs/architectures
+    image_shape, n_classes : (height, width) of the images, number of classes
+    dtype : "float32", or "float64" for checks
+    graph : instead of the grid of pixels an own graph, as a `Graph` or as an adjacency matrix (N, N), sparse or dense;
+        node v is pixel v of the images, row by row, so height times width must be N
+    options : fields of `tigra.options.NetworkOptions`, where each is explained: neighbours, diagonal_weight, boundary,
+        smoothing, margin, background, active_set, mixing, diffusion, standardise, deviation_floor, log_offset,
+        dense_init, outside
+
+    >>> network = build_network("SC[2, 1]-DP[3]-S[1]-FC[4]", image_shape=(2, 2), n_classes=2)
+    >>> network.n_parameters  # alpha 4, beta 1, FC (8+1) * 4, classes (4+1) * 2
+    51
+    """
+    given = {"architecture": architecture, "image_shape": image_shape, "n_classes": n_classes}
+    chosen = BuildOptions.of(given | {"seed": seed, "dtype": dtype} | options)
+    own = None if graph is None else graph if isinstance(graph, Graph) else Graph(graph)
+    return Plan.of(chosen, own).network()
+
+
+def count_parameters(architecture: str, image_shape: tuple[int, int], n_classes: int, mixing: str = "vector") -> int:
+    """How many numbers the network learns, found without building it.
+
+    image_shape : (height, width) of the grid, that is, of the image with its margin
+
+    >>> count_parameters("S[0]-FC[2]", image_shape=(2, 2), n_classes=3)  # (2+1) * 2 + (2+1) * 3
+    15
+    """
+    shape = check_shape(image_shape)
+    options = BuildOptions(architecture=architecture, image_shape=shape, n_classes=n_classes, mixing=mixing)
+    return Plan.of(options).n_parameters
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A network before it is built: every layer, also those that are not written, with what arrives there.
+
+    steps : (kind, item, site) of each
+    graph : the user's own, or None for the grid
+    """
+
+    options: BuildOptions
+    steps: list[tuple[LayerKind, Item, Site]]
+    graph: Graph | None = None
+
+    @classmethod
+    def of(cls, options: BuildOptions, graph: Graph | None = None) -> Plan:
+        """The plan of a network; ArchitectureError if its layers do not fit together, or are too large."""
+        if graph is not None:
+            _check_own_graph(graph, options)
+        items = parse_architecture(options.architecture)
+        shape = options.grid_shape
+        site = Site(options, shape, graph.n_nodes if graph else shape[0] * shape[1])
+        steps, n_parameters = [], 0
+        for kind, item in _with_unwritten(items, site, options.n_classes):
+            kind.check(item, site)
+            n_parameters += _n_numbers(kind.shapes(item.numbers, site) or {})
+            if n_parameters > LARGEST_NETWORK:
+                raise ArchitectureError(
+                    f"{item} at position {item.position} takes the network past {LARGEST_NETWORK:,} parameters;"
+                    " use smaller layers."
+                )
+            steps.append((kind, item, replace(site)))
+            site.gives, site.size, site.shape = (
+                kind.gives,
+                kind.size(item.numbers, site),
+                kind.shape(item.numbers, site),
+            )
+        return cls(replace(options, architecture=format_architecture(items)), steps, graph)
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are learned, as far as the kinds of layers know before they are built."""
+        return sum(_n_numbers(kind.shapes(item.numbers, site) or {}) for kind, item, site in self.steps)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the parameters."""
+        return self.n_parameters * np.dtype(self.options.dtype).itemsize
+
+    @property
+    def n_pixels(self) -> int:
+        """Pixels of an image, with its margin."""
+        return math.prod(self.options.grid_shape)
+
+    def network(self) -> Network:
+        """Build it, with start values from the options' seed."""
+        options, rng = self.options, np.random.default_rng(self.options.seed)
+        graph = self.graph
+        if graph is None:
+            graph = grid_graph(options.grid_shape, options.neighbours, options.diagonal_weight, options.boundary)
+        layers: list[Layer] = []
+        for kind, item, site in self.steps:
+            built = kind.build(item.numbers, replace(site, graph=graph, rng=rng))
+            _check_built(kind, item, site, built)
+            layers += built
+        network = Network(layers, graph, options)
+        network.is_by_hand = False
+        return network
+
+
+MODEL_KINDS[Network.kind] = lambda options, graph: Plan.of(BuildOptions.from_json(options), graph)
+
+
+def _with_unwritten(items: list[Item], site: Site, n_classes: int) -> Iterator[tuple[LayerKind, Item]]:
+    """(kind, item) of the items and of what goes without saying; `site` moves on in the meantime."""
+    for item in _expanded(items):
+        kind = LAYER_KINDS[item.name]
+        yield from ((bridge, item) for bridge in [_bridge(site.gives, kind)] if bridge is not None)
+        if site.gives not in (kind.takes, *kind.also):
+            raise misplaced(item, kind.takes, site.gives)
+        yield kind, item
+    last = Item("The last layer", (n_classes,), len(format_architecture(items)))
+    flow = FLOWS.get(site.gives)
+    if flow and flow.to_features:
+        yield flow.to_features, last
+        flow = FLOWS["features"]
+    if flow is None or flow.last is None:
+        raise ArchitectureError("The architecture ends in maps; add a statistics layer such as S[10].")
+    yield flow.last, last
+
+
+def _expanded(items: list[Item]) -> list[Item]:
+    """The items with what each kind adds behind itself."""
+    pairs = zip(items, [*items[1:], None], strict=True)
+    return [new for item, following in pairs for new in LAYER_KINDS[item.name].expanded(item, following)]
+
+
+def _bridge(gives: str, kind: LayerKind) -> LayerKind | None:
+    """What the builder puts between what arrives and a layer, by itself."""
+    if gives == "image" and kind.takes in FLOWS:
+        return FLOWS[kind.takes].begin
+    if kind.takes == "features" and gives in FLOWS:
+        return FLOWS[gives].to_features
+    return None
+
+
+def _n_numbers(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    return sum(math.prod(shape) for shape in shapes.values())
+
+
+def _check_built(kind: LayerKind, item: Item, site: Site, built: list[Layer]) -> None:
+    """A kind that promises other shapes than it builds would let networks pass that are too large."""
+    promised = kind.shapes(item.numbers, site)
+    found = [array.shape for layer in built for array in layer.params.values()]
+    if promised is not None and sorted(promised.values()) != sorted(found):
+        raise ArchitectureError(
+            f"{type(kind).__name__}.shapes says that {item} has parameters of shapes {sorted(promised.values())}, but"
+            f" build made {sorted(found)}; mend the kind."
+        )
+
+
+def _check_own_graph(graph: Graph, options: BuildOptions) -> None:
+    """An own graph has as many nodes as the image has pixels, and takes the place of all options of the grid."""
+    height, width = options.image_shape
+    if graph.n_nodes != height * width:
+        raise UsageError(
+            f"The graph has {graph.n_nodes} nodes, but images of {height}x{width} have {height * width} pixels; give"
+            f" an image_shape with as many, for instance (1, {graph.n_nodes})."
+        )
+    for name in (*GraphOptions.specs(), *ImageOptions.specs()):
+        if getattr(options, name) != getattr(type(options), name):  # a dataclass keeps defaults as class attributes
+            raise UsageError(f"{name} is for the grid of pixels, and has no effect on an own graph; leave it out.")
+    if not layer_names(options.architecture) & {"SC", "S", "DP"}:
+        raise UsageError(
+            "An own graph has no effect here: no layer of this architecture works on a graph; leave it out."
+        )
+
+
+# --- options without effect -----------------------------------------------------------------------------
+
+
+def layer_names(architecture: str) -> set[str]:
+    """Names of the layers of an architecture, also of those that are not written.
+
+    >>> sorted(layer_names("SC[3, 3]-S[4]"))
+    ['S', 'SC', 'linear']
+    """
+    items = _expanded(parse_architecture(architecture))
+    names, gives = {item.name for item in items}, "image"
+    for item in items:
+        kind = LAYER_KINDS[item.name]
+        if gives == "image" and kind.takes in FLOWS:
+            names.add(FLOWS[kind.takes].begin_name)
+        gives = kind.gives
+    flow = FLOWS.get(gives)
+    if flow is not None:
+        names.add(FLOWS["features"].last_name if flow.to_features else flow.last_name)
+    return names - {""}
+
+
+def check_effects(given: Mapping[str, Any], architecture: str, spelling=lambda name: name) -> None:
+    """UsageError for an option that is given, but that no layer of the architecture has a use for.
+
+    spelling : from an option's name to how the user writes it
+    """
+    names = layer_names(architecture)
+    used = {option for name in names if name in LAYER_KINDS for option in LAYER_KINDS[name].uses}
+    specs = BuildOptions.specs() | FitOptions.specs()
+    for name in given:
+        spec = specs.get(name)
+        if spec is None or not spec.layers or name in used:
+            continue
+        missing = [layer for layer in spec.layers if layer not in names]
+        if missing and (spec.needs_all or len(missing) == len(spec.layers)):
+            written = " and ".join(layer for layer in missing if layer in LAYER_KINDS)
+            raise UsageError(
+                f"{spelling(name)} has no effect here: it needs {written} layers, and {architecture} has none;"
+                " leave it out."
+            )
+
+
+def with_pooling_limited(architecture: str, n_nodes: int) -> str:
+    """The architecture for a graph of n_nodes: its first DP keeps at most half of them, the next a quarter, ...
+
+    >>> with_pooling_limited("SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[4]", 256)
+    'SC[3, 3]-DP[128]-SC[6, 3]-DP[64]-S[4]'
+    """
+    items, limit = parse_architecture(architecture), n_nodes
+    for place, item in enumerate(items):
+        if item.name == "DP":
+            limit = max(1, limit // 2)
+            items[place] = item._replace(numbers=(min(item.numbers[0], limit),))
+    return format_architecture(items)

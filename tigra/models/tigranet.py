@@ -1,0 +1,154 @@
+"""TIGraNet's own kinds of layers.
+
+SC[K, M]: K spectral filters of degree M. DP[J]: dynamic pooling to J nodes. S[K_max]: statistics up to Chebyshev order
+K_max, standardised. FC[n]: n hidden units with ReLU. A last linear layer to the classes follows by itself.
+"""
+
+from __future__ import annotations
+
+from tigra.errors import ArchitectureError
+from tigra.layers import (
+    Dense,
+    DynamicPool,
+    Logarithm,
+    PairedConv,
+    ReLU,
+    SpectralConv,
+    Standardise,
+    Statistics,
+)
+from tigra.models.kinds import (
+    Flow,
+    LayerKind,
+    PlainKind,
+    layer_kind,
+    register_flow,
+    whole,
+)
+from tigra.options import PAIRED_MIXINGS
+
+LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
+LAST_GAIN = 0.1  # of the start values of the last layer
+
+
+@layer_kind("SC")
+class SpectralConvKind(LayerKind):
+    """SC[filters, degree]"""
+
+    arguments = whole("filters", 1), whole("degree")
+    takes = gives = "maps"
+
+    def check(self, item, site):
+        """The degree must suit the mixing, and powers of L must not cancel."""
+        if item.numbers[1] > LARGEST_DEGREE:
+            raise ArchitectureError(
+                f"{item} at position {item.position} has too high a degree: use at most {LARGEST_DEGREE},"
+                " beyond that powers of the Laplacian cancel to nothing but rounding errors."
+            )
+        if PAIRED_MIXINGS.get(site.options.mixing) and item.numbers[1] < 1:
+            raise ArchitectureError(
+                f"{item} at position {item.position} has too low a degree:"
+                f" mixing={site.options.mixing!r} needs at least 1."
+            )
+
+    def size(self, numbers, site):
+        """One map a filter."""
+        return numbers[0]
+
+    def shapes(self, numbers, site):
+        """Of alpha and beta, or of alpha and the thresholds."""
+        if site.options.mixing in PAIRED_MIXINGS:
+            return PairedConv.shapes(site.size, *numbers, PAIRED_MIXINGS[site.options.mixing])
+        return SpectralConv.shapes(site.size, *numbers, site.options.mixing)
+
+    def build(self, numbers, site):
+        """A SpectralConv, or a PairedConv where every pair of maps has a filter."""
+        options, start = site.options, (site.graph, site.size, *numbers, site.rng, site.dtype)
+        if options.mixing in PAIRED_MIXINGS:
+            return [PairedConv.init(*start, options.active_set, PAIRED_MIXINGS[options.mixing], options.diffusion)]
+        return [SpectralConv.init(*start, options.mixing, options.active_set)]
+
+
+@layer_kind("DP")
+class DynamicPoolKind(PlainKind):
+    """DP[nodes]"""
+
+    arguments = (whole("nodes", 1),)
+    takes = gives = "maps"
+
+    def check(self, item, site):
+        """No more nodes can be kept than there are."""
+        if item.numbers[0] > site.n_nodes:
+            raise ArchitectureError(
+                f"{item} at position {item.position} keeps more nodes than the graph has:"
+                f" use at most {site.n_nodes}, the number of pixels (with the margin)."
+            )
+
+    def build(self, numbers, site):
+        """A DynamicPool."""
+        return [DynamicPool(*numbers)]
+
+
+@layer_kind("S")
+class StatisticsKind(PlainKind):
+    """S[order]"""
+
+    arguments = (whole("order"),)
+    takes, gives = "maps", "features"
+
+    def size(self, numbers, site):
+        """Mean and variance of every order and map."""
+        return site.size * 2 * (numbers[0] + 1)
+
+    def build(self, numbers, site):
+        """Statistics, with their logarithm and their scale if the options say so."""
+        options, statistics = site.options, Statistics(site.graph, *numbers)
+        if not options.standardise:
+            return [statistics]
+        size, floor = self.size(numbers, site), options.deviation_floor
+        compressed = [Logarithm.init(size, site.dtype, options.log_offset, floor)] if options.log_offset else []
+        return [statistics, *compressed, Standardise.init(size, site.dtype, floor)]
+
+
+@layer_kind("FC")
+class DenseKind(LayerKind):
+    """FC[units]"""
+
+    arguments = (whole("units", 1),)
+
+    def size(self, numbers, site):
+        """One feature a unit."""
+        return numbers[0]
+
+    def shapes(self, numbers, site):
+        """Of weight and bias."""
+        return Dense.shapes(site.size, *numbers)
+
+    def build(self, numbers, site):
+        """A Dense layer and its ReLU."""
+        return [Dense.init(site.size, *numbers, site.rng, site.dtype, site.options.dense_init), ReLU()]
+
+
+class LastKind(DenseKind):
+    """Not written: the linear layer to as many scores as its number says."""
+
+    gives = "scores"
+
+    def build(self, numbers, site):
+        """A Dense layer that starts undecided."""
+        start = site.size, *numbers, site.rng, site.dtype, site.options.dense_init
+        return [Dense.init(*start, gain=LAST_GAIN)]
+
+
+class FirstMapKind(PlainKind):
+    """Not written: the image is the first map, y_0, as it is."""
+
+    takes, gives = "image", "maps"
+
+    def build(self, numbers, site):
+        """Nothing to do."""
+        return []
+
+
+register_flow("maps", Flow("graph layers come first, then one S[K_max], then FC layers", begin=FirstMapKind()))
+register_flow("features", Flow("", last=LastKind(), last_name="linear"))

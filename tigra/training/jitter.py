@@ -1,0 +1,58 @@
+"""Training images moved by fractions of a pixel, anew in every epoch: they stay upright, and are interpolated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tigra.images.transforms import INTERPOLATIONS, border_grey, translate
+from tigra.models.network import Network
+
+
+class JitteredImages:
+    """Images that are moved, and then prepared as `PreparedImages` does, whenever rows are asked for.
+
+    Turning a digit does two things: it turns, to which the network is blind, and it is interpolated, which blurs it,
+    and to which it is not. The second can be learned from upright images: each is moved by its own shift, uniform in
+    [-jitter, jitter] pixels down and right, and interpolated by cubic splines or linearly, at random. What comes in
+    from outside is the network's ground: black, or the grey of the image's border.
+
+    >>> import tigra
+    >>> network = tigra.build_network("S[0]", (3, 3), n_classes=2, dtype="float64")
+    >>> images = JitteredImages(network, np.pad([[[1.0]]], ((0, 0), (1, 1), (1, 1))), jitter=0.5, seed=0)
+    >>> images.shifts.round(2), INTERPOLATIONS[images.interpolations[0]]
+    (array([[-0.05, -0.11]]), 'linear')
+    >>> images[0:1].reshape(3, 3).round(2)  # 0.95 * 0.89 is left in the middle
+    array([[0.01, 0.05, 0.  ],
+           [0.1 , 0.85, 0.  ],
+           [0.  , 0.  , 0.  ]])
+    """
+
+    def __init__(self, network: Network, images, jitter: float, seed: int):
+        self.network, self.images, self.jitter, self.seed = network, network.checked(images), jitter, seed
+        self.begin(0)
+
+    def begin(self, epoch: int) -> None:
+        """Draw the shifts of an epoch; they depend on the seed, the epoch and the place of an image alone."""
+        rng = np.random.default_rng([self.seed, epoch, 1])  # [seed, epoch] is the order of the images
+        self.shifts = rng.uniform(-self.jitter, self.jitter, (len(self), 2))
+        self.interpolations = rng.integers(len(INTERPOLATIONS), size=len(self))
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, rows) -> np.ndarray:
+        rows = np.arange(len(self))[rows]
+        images = self.network.checked_pixels(self.images[rows], rows)
+        for number, interpolation in enumerate(INTERPOLATIONS):
+            chosen = self.interpolations[rows] == number
+            images[chosen] = self._moved(images[chosen], self.shifts[rows[chosen]], interpolation)
+        return self.network.prepare_part(images, rows)
+
+    def _moved(self, images, shifts, interpolation) -> np.ndarray:
+        """Images on their ground, moved; clipped to [0, 1], which splines leave, or to what the image itself has."""
+        ground = np.zeros(len(images), images.dtype)
+        if self.network.options.background == "border":
+            ground = border_grey(images)
+        moved = translate(images - ground[:, None, None], shifts, interpolation, clip=False) + ground[:, None, None]
+        low, high = (limit(images, axis=(1, 2), keepdims=True) for limit in (np.min, np.max))
+        return np.clip(moved, np.minimum(low, 0), np.maximum(high, 1))

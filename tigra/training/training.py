@@ -1,0 +1,333 @@
+"""Training: mini-batches, micro-batches on worker threads, and the best epoch by upright validation.
+
+One seed decides everything. Nothing random is carried from step to step: the order of the images
+in epoch e comes from the pair (seed, e), so a run can be taken up again at any step.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Generator
+from dataclasses import asdict
+
+import numpy as np
+
+from tigra.datasets.splits import fingerprint, train_and_valid
+from tigra.errors import TrainingError
+from tigra.kernels.workspace import Workspace
+from tigra.models.batch_statistics import (
+    backward_together,
+    forward_together,
+    meeting_places,
+)
+from tigra.models.loss import image_losses, negative_log_likelihood
+from tigra.models.network import Network, PreparedImages
+from tigra.models.workers import Workers, micro_batches
+from tigra.options import FitOptions
+from tigra.seeding import generator
+from tigra.training.adam import Adam, learning_rate
+from tigra.training.epochs import Epoch, read_history
+from tigra.training.jitter import JitteredImages
+
+CALIBRATION_IMAGES = 5000  # from which the statistics are standardised, where there are more
+PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at a time, however large a batch is
+
+
+def fit(network: Network, splits, threads: int = 1, **options) -> Generator[Epoch, None, None]:
+    """Train, yielding an Epoch after each pass; afterwards the network has its best parameters.
+
+    splits : anything with .train and .valid, or the pair (train, valid); each has .images (n, H, W) and .labels (n,), or
+        is the pair of them
+    threads : worker threads; the result does not depend on them
+    options : fields of FitOptions: epochs, batch_size, learning_rate, schedule, weight_decay,
+        label_smoothing, jitter, patience, seed
+
+    Nothing happens before the first epoch is asked for: write `for epoch in fit(...)`, or `list(fit(...))`.
+
+    The best epoch is the last one whose validation loss is within one standard error of the lowest: with
+    few validation images smaller differences are chance, and the later of two equal epochs has
+    learned more and at a lower rate. Test images play no part. A loop that breaks off early keeps the
+    best so far.
+    """
+    return _Epochs(Training(network, splits, FitOptions.of(options), threads).run())
+
+
+class _Epochs(Generator):
+    """A generator that warns when it is thrown away before its first epoch: then nothing was trained."""
+
+    def __init__(self, epochs: Generator[Epoch, None, None]):
+        self.epochs, self.has_begun = epochs, False
+
+    def send(self, value: None) -> Epoch:
+        """The next epoch."""
+        self.has_begun = True
+        return self.epochs.send(value)
+
+    def throw(self, *error) -> Epoch:
+        """Raise an error inside; the best so far is kept."""
+        self.has_begun = True
+        return self.epochs.throw(*error)
+
+    def close(self) -> None:
+        """End the training; the best so far is kept."""
+        self.has_begun = True
+        self.epochs.close()
+
+    def __del__(self):
+        if not getattr(self, "has_begun", True):
+            warnings.warn(
+                "fit was called, but no epoch was asked for, so nothing was trained; write `for epoch in fit(...)`.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+class Training:
+    """A training run that can be stopped and taken up again.
+
+    splits : as for `fit`
+    should_stop : asked after every step; once it says True, `run` ends, ready to be resumed
+    on_progress : called after every step with (what is done, steps done, steps in all)
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        splits,
+        options: FitOptions,
+        threads: int = 1,
+        should_stop: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ):
+        self.network, self.options, self.threads = network, options, threads
+        self.should_stop, self.on_progress = should_stop, on_progress
+        train, valid = train_and_valid(splits)
+        self.train = _checked_split(network, train, "training", options)
+        self.valid = _checked_split(network, valid, "validation")
+        self.data_hash = fingerprint(splits)
+        decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
+        self.optimizer = Adam(network.parameters, decay=decay)
+        self.history: list[Epoch] = []
+        self.step = 0  # steps done in the epoch under way
+        self.loss_sum, self.n_correct = 0.0, 0  # over those steps
+        self.best: np.ndarray | None = None  # parameters of the best epoch
+        self.current: np.ndarray | None = None  # where to go on, once `run` has ended
+        self._space = Workspace()
+        if network.needs_calibration:
+            network.calibrate(_some(self.train[0].images, options.seed), threads)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps in an epoch; the last one may have fewer images."""
+        return -(-len(self.train[1]) // self.options.batch_size)
+
+    @property
+    def _n_replicas(self) -> int:
+        """As many as can be at work: one for each thread, but no more than a batch has micro-batches."""
+        largest_batch = min(self.options.batch_size, len(self.train[1]))
+        return min(self.threads, len(micro_batches(largest_batch, self.network.micro_batch)))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last epoch is done, or patience has run out."""
+        n_done, patience = len(self.history), self.options.patience
+        stale = patience > 0 and self.best_epoch is not None and n_done - self.best_epoch.number >= patience
+        return n_done >= self.options.epochs or stale
+
+    @property
+    def best_epoch(self) -> Epoch | None:
+        """The record of the best epoch so far."""
+        return next((epoch for epoch in reversed(self.history) if epoch.best), None)
+
+    def best_network(self) -> Network:
+        """A copy of the network with the best parameters so far."""
+        return self.network.with_parameters(self.network.learned if self.best is None else self.best)
+
+    def run(self) -> Generator[Epoch, None, None]:
+        """Train on from where the run stands, yielding a record after each epoch."""
+        if self.current is not None:
+            self.network.learned = self.current
+            self.current = None
+        try:
+            workers = Workers(self.threads)
+            replicas = [self.network.replica(keeps_results=False, training=True) for _ in range(self._n_replicas)]
+            while not self.is_finished:
+                with workers:  # for one epoch at a time: while the caller looks at its record, BLAS is the caller's
+                    is_whole = self._run_epoch(workers, replicas)
+                if not is_whole:
+                    break
+                yield self.history[-1]
+        finally:
+            self.current = self.network.learned
+            if self.best is not None:
+                self.network.learned = self.best
+
+    def _run_epoch(self, workers, replicas) -> bool:
+        """The rest of an epoch; False when told to stop before its end."""
+        options, n_done = self.options, len(self.history)
+        order = np.random.default_rng([options.seed, n_done]).permutation(len(self.train[1]))
+        if options.jitter:
+            self.train[0].begin(n_done)
+        while self.step < self.n_steps:
+            if self.should_stop():
+                return False
+            batch = order[self.step * options.batch_size : (self.step + 1) * options.batch_size]
+            loss, n_correct, gradient = self._gradient(batch, workers, replicas)
+            self._check_finite(loss)
+            done, total = n_done * self.n_steps + self.step, options.epochs * self.n_steps
+            with np.errstate(all="ignore"):
+                self.optimizer.step(gradient, learning_rate(options.learning_rate, done, total, options.schedule))
+            self.loss_sum += loss * len(batch)
+            self.n_correct += n_correct
+            self.step += 1
+            self.on_progress(f"epoch {n_done + 1}/{options.epochs}", done + 1, total)
+        self._close_epoch(workers)
+        return True
+
+    def _check_finite(self, numbers: float | np.ndarray, what: str = "The loss is") -> None:
+        if not np.isfinite(numbers).all():
+            raise TrainingError(
+                f"{what} no longer finite in epoch {len(self.history) + 1}: use a learning rate below"
+                f" {self.options.learning_rate:g}."
+            )
+
+    def _gradient(self, batch, workers, replicas):
+        """Loss, number of hits, and gradient of a batch: micro-batches in parallel, sums in their order."""
+        prepared, labels = self.train
+
+        @np.errstate(all="ignore")  # what overflows is found by _check_finite
+        def work(gradient, part):
+            replica, rows = replicas.pop(), batch[part]
+            try:
+                scores = replica.forward(replica.signal(prepared[rows]))
+                loss, grad = negative_log_likelihood(scores, labels[rows], len(batch), self.options.label_smoothing)
+                replica.backward(grad)
+                gradient[:] = replica.gradients
+            finally:  # return the replica even on error, or the next pop would hide the cause
+                replicas.append(replica)
+            return float(loss), int((scores.argmax(axis=0) == labels[rows]).sum())
+
+        parts, meet = micro_batches(len(batch), self.network.micro_batch), bool(meeting_places(self.network))
+        n_rows = len(parts) if meet else min(len(parts), PARTS_AT_ONCE)
+        gradients = self._space.array("gradients", (n_rows, self.network.n_parameters), self.network.dtype)
+        results: list[tuple[float, int]] = []
+        while len(results) < len(parts):
+            first = min(len(results), 1)  # the row of the sum so far is not for other parts
+            some = parts[len(results) :][: n_rows - first]
+            if meet:
+                results += self._together(batch, some, gradients, workers, replicas)
+            else:
+                results += workers.map(work, gradients[first:], some)
+            for other in gradients[1 : first + len(some)]:
+                gradients[0] += other
+        losses, hits = zip(*results, strict=True)
+        return math.fsum(losses), sum(hits), gradients[0]
+
+    def _together(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
+        """Fill the parts' gradients where images of a batch touch each other; (loss, hits) of every part."""
+        prepared, labels = self.train
+        while len(replicas) < len(parts):
+            replicas.append(self.network.replica(False, training=True))
+        at_work = replicas[: len(parts)]
+        signals = [replica.signal(prepared[batch[part]]) for replica, part in zip(at_work, parts, strict=True)]
+        scores, totals = forward_together(at_work, signals, workers)
+        results, grads = [], []
+        with np.errstate(all="ignore"):
+            for part_scores, part in zip(scores, parts, strict=True):
+                truth = labels[batch[part]]
+                loss, grad = negative_log_likelihood(part_scores, truth, len(batch), self.options.label_smoothing)
+                results.append((float(loss), int((part_scores.argmax(axis=0) == truth).sum())))
+                grads.append(grad)
+            backward_together(at_work, grads, workers)
+            for gradient, replica in zip(gradients, at_work, strict=True):
+                gradient[:] = replica.gradients
+            for place, total in zip(meeting_places(self.network), totals, strict=True):
+                self.network.layers[place].observe(total)
+        return results
+
+    def _close_epoch(self, workers) -> None:
+        """Validate, write the record, keep the parameters if they are the best so far."""
+        self._check_finite(self.network.learned, "Parameters are")  # pooling drops NaN: the loss need not show it
+        valid_loss, valid_error, valid_accuracy = self._validate(workers)
+        self._check_finite(valid_loss)
+        lowest, error = min([(e.valid_loss, e.valid_error) for e in self.history] + [(valid_loss, valid_error)])
+        is_best = valid_loss <= lowest + error
+        n_images = len(self.train[1])
+        self.history.append(
+            Epoch(
+                len(self.history) + 1,
+                self.loss_sum / n_images,
+                self.n_correct / n_images,
+                valid_loss,
+                valid_error,
+                valid_accuracy,
+                is_best,
+            )
+        )
+        if is_best:
+            self.best = self.network.learned
+        self.step, self.loss_sum, self.n_correct = 0, 0.0, 0
+
+    def _validate(self, workers) -> tuple[float, float, float]:
+        """Mean loss over the validation images, its standard error, and the accuracy."""
+        prepared, labels = self.valid
+        scores = self.network.outputs(prepared, workers)
+        with np.errstate(all="ignore"):
+            losses = image_losses(scores, labels)
+            error = losses.std(ddof=1) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0
+        return float(losses.mean()), float(error), float((scores.argmax(axis=0) == labels).mean())
+
+    # --- to and from a model file -----------------------------------------------------------------
+
+    def snapshot(self) -> tuple[dict, dict]:
+        """(arrays, numbers) with which `restore` takes the run up again, to the same bits."""
+        current = self.network.learned if self.current is None else self.current
+        best = current if self.best is None else self.best
+        arrays = {
+            "current": current,
+            "best": best,
+            "adam_mean": self.optimizer.mean,
+            "adam_square": self.optimizer.square,
+        }
+        numbers = {
+            "options": asdict(self.options),
+            "data_hash": self.data_hash,
+            "step": self.step,
+            "loss_sum": self.loss_sum,
+            "n_correct": self.n_correct,
+            "history": [asdict(epoch) for epoch in self.history],
+        }
+        return {name: array.copy() for name, array in arrays.items()}, numbers
+
+    def restore(self, arrays: dict, numbers: dict) -> None:
+        """Go back to a snapshot of the same network on the same data."""
+        if numbers["data_hash"] != self.data_hash:
+            raise TrainingError("The run to resume was trained on other images; resume with the data it started with.")
+        self.history = read_history(numbers["history"], self.options.epochs)
+        self.step, self.loss_sum, self.n_correct = numbers["step"], numbers["loss_sum"], numbers["n_correct"]
+        types = type(self.step), type(self.loss_sum), type(self.n_correct)
+        if types != (int, float, int) or not 0 <= self.step < self.n_steps or self.n_correct < 0:
+            raise TrainingError("The record of the epoch under way is malformed.")
+        self.optimizer.n_steps = len(self.history) * self.n_steps + self.step
+        self.optimizer.mean[:] = arrays["adam_mean"]
+        self.optimizer.square[:] = arrays["adam_square"]
+        self.best = arrays["best"].copy() if self.history else None
+        self.current = arrays["current"].copy()
+        self.network.learned = arrays["best"]
+
+
+def _checked_split(network: Network, split, what: str, options: FitOptions | None = None):
+    """Prepared images, jittered if the options say so, and labels of a split that fits the network."""
+    if options and options.jitter:
+        prepared = JitteredImages(network, split.images, options.jitter, options.seed)
+    else:
+        prepared = PreparedImages(network, split.images)
+    return prepared, network.checked_labels(split.labels, len(prepared), what)
+
+
+def _some(images, seed: int):
+    """All images, or a random choice: enough for means and deviations."""
+    if len(images) <= CALIBRATION_IMAGES:
+        return images
+    return images[np.sort(generator(seed, "calibration").permutation(len(images))[:CALIBRATION_IMAGES])]
