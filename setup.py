@@ -1,58 +1,79 @@
 """Packaging. `cli/` installs as tigra_cli and `data/` as tigra_data, so that site-packages gets no
 packages called cli and data."""
 
+import os
 import re
-import subprocess
-import sys
 from pathlib import Path
-
-from setuptools import find_packages, setup
 
 HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tigra" / "version.py").read_text()).group(1)
-
-commands = {}
-if "develop" in sys.argv:  # how the pip of Python 3.10 installs with -e; it would not find cli/ and data/
-    from setuptools.command.develop import develop
-
-    class Develop(develop):
-        """Install by the newer standard instead, as setuptools 80 does by itself."""
-
-        def run(self):
-            pip = [sys.executable, "-m", "pip", "install", "--use-pep517", "--no-deps", "-e", str(HERE)]
-            subprocess.check_call(pip)
-
-    commands["develop"] = Develop
+LINK = re.compile(r"(```.*?```|`[^`\n]*`)|(!?\[([^\[\]]*)\])\(([^()\s]+)\)", re.DOTALL)  # code, or a link or picture
 
 
+def index_page(readme: str, url: str = "") -> str:
+    """The README for the page of a package index, which has no files beside it.
 
-def _renamed(folder: str) -> list[str]:
-    """Packages of a folder that installs under another name, tigra_<folder>."""
-    return [f"tigra_{folder}", *(f"tigra_{folder}.{name}" for name in find_packages(str(HERE / folder)))]
+    url : where the repository's files are served; without one, relative links and pictures become plain text
+    """
+
+    def replaced(match: re.Match) -> str:
+        code, start, text, target = match.groups()
+        if code or re.match(r"[a-z]+:", target):
+            return match[0]
+        return f"{start}({url.rstrip('/')}/{target})" if url else text
+
+    return LINK.sub(replaced, readme)
 
 
-setup(
-    cmdclass=commands,
-    name="tigra",
-    version=VERSION,
-    description="TIGraNet, the isometric transformation invariant graph-based network, from scratch on NumPy",
-    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
-    long_description_content_type="text/markdown",
-    license="MIT",
-    python_requires=">=3.10",
-    packages=[*find_packages(include=["tigra", "tigra.*"]), *_renamed("cli"), *_renamed("data")],
-    package_dir={"tigra_cli": "cli", "tigra_data": "data"},
-    package_data={"tigra_data": ["*.npz", "README.md"]},
-    install_requires=[
-        "numpy>=1.26",
-        "scipy>=1.13",
-        "numba>=0.60",
-        "pillow>=10.3",
-        "click>=8.2",
-        "pooch>=1.8",  # downloads MNIST and ETH-80, checks their SHA-256, knows the platform's cache folder
-        "threadpoolctl>=3.1",  # holds BLAS to one thread, so that results do not depend on threads
-    ],
-    extras_require={"test": ["pytest>=7"], "figures": ["matplotlib>=3.7"]},
-    entry_points={"console_scripts": ["tigra = tigra_cli.main:main"]},
-    classifiers=["License :: OSI Approved :: MIT License", "Programming Language :: Python :: 3"],
-)
+if __name__ == "__main__":  # tests import this file for the function above
+    from setuptools import find_packages, setup
+
+    def renamed(folder: str) -> list[str]:
+        """Packages of a folder that installs under another name, tigra_<folder>."""
+        return [f"tigra_{folder}", *(f"tigra_{folder}.{name}" for name in find_packages(str(HERE / folder)))]
+
+    setup(
+        name="tigra",
+        version=VERSION,
+        description="TIGraNet, the isometric transformation invariant graph-based network, from scratch on NumPy",
+        long_description=index_page((HERE / "README.md").read_text(encoding="utf-8"), os.environ.get("TIGRA_URL", "")),
+        long_description_content_type="text/markdown",
+        author="The tigra developers",
+        license_expression="MIT",
+        license_files=["LICENSE"],
+        keywords=["graph signal processing", "image classification", "invariance", "neural networks", "TIGraNet"],
+        python_requires=">=3.10",
+        packages=[*find_packages(include=["tigra", "tigra.*"]), *renamed("cli"), *renamed("data")],
+        package_dir={"tigra_cli": "cli", "tigra_data": "data"},
+        package_data={"tigra": ["py.typed"], "tigra_data": ["*.npz", "README.md"]},
+        install_requires=[
+            "numpy>=1.26",
+            "scipy>=1.13",
+            "numba>=0.60",
+            "pillow>=10.3",
+            "click>=8.2",
+            "pooch>=1.8",  # downloads MNIST and ETH-80, checks their SHA-256, knows the platform's cache folder
+            "threadpoolctl>=3.1",  # holds BLAS to one thread, so that results do not depend on threads
+        ],
+        extras_require={
+            "figures": ["matplotlib>=3.7"],
+            "test": ["pytest>=7", "ruff==0.17.5", "mypy==2.4.1"],  # exact: another version finds other things
+        },
+        entry_points={"console_scripts": ["tigra = tigra_cli.main:main"]},
+        classifiers=[
+            "Development Status :: 4 - Beta",
+            "Environment :: Console",
+            "Intended Audience :: Education",
+            "Intended Audience :: Science/Research",
+            "Operating System :: OS Independent",
+            "Programming Language :: Python :: 3",
+            "Programming Language :: Python :: 3.10",
+            "Programming Language :: Python :: 3.11",
+            "Programming Language :: Python :: 3.12",
+            "Programming Language :: Python :: 3.13",
+            "Topic :: Scientific/Engineering :: Artificial Intelligence",
+            "Topic :: Scientific/Engineering :: Image Recognition",
+            "Topic :: Scientific/Engineering :: Mathematics",
+            "Typing :: Typed",
+        ],
+    )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import click
-from tigra_cli.data_show import show
-from tigra_cli.shared.data_options import data_dir_option
-from tigra_cli.shared.options import json_option
-from tigra_cli.shared.output import Progress, percent, print_json, table
+
+from .data_show import show
+from .shared.data_options import data_dir_option
+from .shared.options import json_option
+from .shared.output import Progress, percent, print_json, table
 
 EMBEDDED = "mnist-012"
 
@@ -76,7 +78,7 @@ def list_datasets(data_dir, as_json):
     from tigra.files.cache import cache_folder
 
     embedded = resources.files("tigra_data").joinpath("mnist-012.npz")
-    entries = [
+    entries: list[dict[str, Any]] = [
         {"name": EMBEDDED, "source": None, "found": True, "origin": "tigra", "paths": [str(embedded)],
          "bytes": len(embedded.read_bytes())}
     ]  # fmt: skip
@@ -155,7 +157,7 @@ def fetch(ctx, name, mirror, files, data_dir, as_json):
         for path in paths:
             _tell_sum(path)
     first = find(source.name, data_dir)
-    if paths and not set(first.paths) & set(paths):
+    if paths and first and not set(first.paths) & set(paths):
         click.echo(f"Note: {first.paths[0]} ({first.origin}) comes first when data is looked for.", err=True)
 
 

@@ -6,13 +6,15 @@ import io
 from pathlib import Path
 
 import click
-from tigra_cli.shared.data_options import (
+
+from .shared.data_options import (
     check_options,
     data_options,
     given_options,
     loading,
 )
-from tigra_cli.shared.output import Progress, print_json
+from .shared.options import import_option
+from .shared.output import Progress, print_json
 
 FORMATS = {
     ".png": "PNG",
@@ -31,6 +33,7 @@ FORMATS = {
 @click.option("--out", required=True, type=click.Path(dir_okay=False), help="Picture file to write.")
 @click.option("--columns", type=click.IntRange(1, 100), default=6, show_default=True, help="Images a class and block.")
 @data_options
+@import_option
 def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json, **settings):
     """Draw a contact sheet: classes in rows, upright and transformed images side by side.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import click
-from tigra_cli.shared.options import json_option, seed_option, threads_option
-from tigra_cli.shared.output import Progress, print_json, table
+
+from .shared.options import json_option, seed_option, threads_option
+from .shared.output import Progress, print_json, table
 
 
 @click.command()
@@ -86,7 +87,7 @@ def _images(folder, count, seed):
     paths = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_file() and entry.name[0] != ".")
     sizes = {path: picture_size(path) for path in paths}
     foreign = [path for path in paths if sizes[path] is None]
-    small = [path for path in paths if sizes[path] and min(sizes[path]) < LEAST_SIDE]
+    small = [path for path in paths if (size := sizes[path]) and min(size) < LEAST_SIDE]
     usable = [path for path in paths if sizes[path] and path not in set(small)]
     notes = [f"{len(foreign)} files are no pictures, and left out"] if foreign else []
     notes += [f"{len(small)} pictures have less than {LEAST_SIDE} pixels a side, and are left out"] if small else []
@@ -126,7 +127,7 @@ def _facts(curves, n_images, source, seed, protocol, notes) -> dict:
         for turned, shifted in zip(curves["rotation"], curves["shift"], strict=True)
     ]
     means = {name: [point.mean for point in points] for name, points in curves.items()}
-    grows = {name: all(a < b for a, b in zip(m, m[1:], strict=False)) for name, m in means.items()}
+    grows = {name: all(a < b for a, b in pairwise(m)) for name, m in means.items()}
     below = all(shift < rotation for rotation, shift in zip(means["rotation"], means["shift"], strict=True))
     return {
         "images": n_images, "source": source, "seed": seed, "filters": N_FILTERS, "degree": DEGREE,

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import click
 import numpy as np
-from tigra_cli.shared.data_options import data_dir_option, given_options, test_options
-from tigra_cli.shared.model_data import checked_dataset, splits_for
-from tigra_cli.shared.options import (
-    import_option,
-    json_option,
-    model_argument,
-    seed_option,
-    threads_option,
-)
-from tigra_cli.shared.output import Progress, percent, print_json, table
 
 from tigra.experiments.invariance import measure_invariance
 from tigra.files.cache import cache_folder
 from tigra.model_file import load_model
 from tigra.models.classifier import accuracy
 from tigra.seeding import generator
+
+from .shared.data_options import data_dir_option, given_options, test_options
+from .shared.model_data import checked_dataset, splits_for
+from .shared.options import (
+    import_option,
+    json_option,
+    model_argument,
+    seed_option,
+    threads_option,
+)
+from .shared.output import Progress, percent, print_json, table
 
 
 @click.command()

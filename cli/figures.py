@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 
 import click
-from tigra_cli.shared.data_options import data_dir_option, given_options, test_options
-from tigra_cli.shared.model_data import checked_dataset, splits_for
-from tigra_cli.shared.options import (
+
+from tigra.model_file import load_model
+
+from .shared.data_options import data_dir_option, given_options, test_options
+from .shared.model_data import checked_dataset, splits_for
+from .shared.options import (
     import_option,
     json_option,
     model_argument,
     threads_option,
 )
-from tigra_cli.shared.output import Progress, print_json
-
-from tigra.model_file import load_model
+from .shared.output import Progress, print_json
 
 
 @click.command()

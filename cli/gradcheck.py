@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+import time
 
 import click
-from tigra_cli.shared.options import json_option, seed_option
-from tigra_cli.shared.output import Progress, print_json, table
 
 from tigra.gradcheck.checks import run_checks
 
+from .shared.options import import_option, json_option, seed_option
+from .shared.output import Progress, duration, print_json, table
+
 
 @click.command()
-@click.option("--layer", help="Only this layer, e.g. SpectralConv; also Loss or Network.")
+@click.option(
+    "--layer",
+    help="Only this layer, e.g. SpectralConv; also Loss, Network, or a layer of your own by its name in texts.",
+)
 @seed_option
+@import_option
 @json_option
 @click.pass_context
 def gradcheck(ctx, layer, seed, as_json):
@@ -26,12 +32,11 @@ def gradcheck(ctx, layer, seed, as_json):
     Example:
         tigra gradcheck --layer SpectralConv
     """
-    checks = []
+    started = time.monotonic()
     with Progress() as progress:
-        progress.show("compiling")
-        for check in run_checks(layer, seed):
-            progress.show(f"checked {check.case}, {check.what}")
-            checks.append(check)
+        progress.show("compiling the kernels takes some seconds the first time")
+        checks = list(run_checks(layer, seed, lambda what, done, total: progress.show(f"{what}, {done}/{total}")))
+    seconds = time.monotonic() - started
     passed = all(check.passed for check in checks)
     if as_json:
         entries = [
@@ -45,7 +50,12 @@ def gradcheck(ctx, layer, seed, as_json):
             for c in checks
         ]
         click.echo(table(rows, header=("layer", "dE/d", "numbers", "error", "allowed", "")))
-        wrong = sum(not check.passed for check in checks)
-        click.echo(f"{len(checks)} gradients checked, {wrong} wrong" if wrong else f"all {len(checks)} gradients right")
+        wrong = [check for check in checks if not check.passed]
+        for check in wrong:
+            click.echo(f"WRONG: {check.case}, dE/d({check.what}): see {check.where}.")
+        verdict = (
+            f"{len(checks)} gradients checked, {len(wrong)} wrong" if wrong else f"all {len(checks)} gradients right"
+        )
+        click.echo(f"{verdict}, {duration(seconds)}")
     if not passed:
         ctx.exit(1)

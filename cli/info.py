@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import click
-from tigra_cli.shared.options import import_option, json_option, model_argument
-from tigra_cli.shared.output import percent, print_json, table
 
 from tigra.model_file import load_model
+
+from .shared.options import import_option, json_option, model_argument
+from .shared.output import percent, print_json, table
 
 
 @click.command()

@@ -6,7 +6,8 @@ import importlib
 import importlib.metadata
 
 import click
-from tigra_cli.shared.signals import signals_interrupt
+
+from .shared.signals import signals_interrupt
 
 # Each command has a module of its own, loaded when it is called, so that `tigra --help` is quick.
 COMMANDS = {

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import click
 import numpy as np
-from tigra_cli.shared.options import (
+
+from tigra.errors import ImageError
+from tigra.images.pictures import read_image
+from tigra.model_file import load_model
+
+from .shared.options import (
     EXISTING_FILE,
     import_option,
     json_option,
     model_argument,
     threads_option,
 )
-from tigra_cli.shared.output import Progress, percent, print_json
-
-from tigra.errors import ImageError
-from tigra.images.pictures import read_image
-from tigra.model_file import load_model
+from .shared.output import Progress, percent, print_json
 
 SHOWN = 5  # classes; of more only the most likely are printed
 
@@ -81,7 +82,6 @@ def _in_words(probabilities: dict[str, float]) -> str:
     """
     listed = list(probabilities.items())
     if len(listed) > SHOWN:
-        listed = sorted(listed, key=lambda item: -item[1])[:3] + [
-            ("others", 1 - sum(sorted(probabilities.values())[-3:]))
-        ]
+        first = sorted(listed, key=lambda item: -item[1])[:3]
+        listed = [*first, ("others", 1 - sum(sorted(probabilities.values())[-3:]))]
     return ", ".join(f"{name}: {percent(p)}" for name, p in listed)

@@ -5,10 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from tigra_cli.shared.data_options import data_dir_option
-from tigra_cli.shared.options import json_option, threads_option
-from tigra_cli.shared.output import Progress, duration, print_json
-from tigra_cli.shared.signals import StopSignals
 
 from tigra.errors import TrainingError
 from tigra.experiments.reproduction import Experiment
@@ -17,6 +13,11 @@ from tigra.experiments.tables import TABLES
 from tigra.figures.curves.resolution import require_matplotlib
 from tigra.figures.curves.rotations import check_ending, draw
 from tigra.files.atomic import check_writable, write_atomically
+
+from .shared.data_options import data_dir_option
+from .shared.options import json_option, threads_option
+from .shared.output import Progress, duration, print_json
+from .shared.signals import StopSignals
 
 
 def _check_figure(table: str, figure: str, out: Path, finished: bool) -> None:
@@ -120,7 +121,7 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
     elif figure is not None:
         click.echo("No figure: no run has a result.", err=True)
     if as_json:
-        found = [record for row, number in experiment.runs() if (record := experiment.record(row, number))]
+        found = [kept for row, number in experiment.runs() if (kept := experiment.record(row, number))]
         print_json({"table": table, "title": TABLES[table].title, "folder": str(out), "quick": quick, "runs": found})
         ctx.exit(1 if failed else 0)
     click.echo(f"{TABLES[table].title}\n" + ("QUICK: the numbers mean nothing.\n" if quick else ""))

@@ -8,27 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import click
-from tigra_cli.shared.data_options import (
-    check_options,
-    data_options,
-    dataset_argument,
-    given_options,
-    loading,
-)
-from tigra_cli.shared.field_options import (
-    HeadedCommand,
-    field_options,
-    given_fields,
-    spelling,
-)
-from tigra_cli.shared.options import (
-    EXISTING_FILE,
-    MethodName,
-    RecipeName,
-    import_option,
-)
-from tigra_cli.shared.output import Progress, duration, percent, print_json, table
-from tigra_cli.shared.signals import StopSignals
 
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
@@ -45,6 +24,28 @@ from tigra.experiments.runs import (
 from tigra.files.atomic import check_writable
 from tigra.model_file import load_model
 from tigra.options import FitOptions, NetworkOptions, Recipe
+
+from .shared.data_options import (
+    check_options,
+    data_options,
+    dataset_argument,
+    given_options,
+    loading,
+)
+from .shared.field_options import (
+    HeadedCommand,
+    field_options,
+    given_fields,
+    spelling,
+)
+from .shared.options import (
+    EXISTING_FILE,
+    MethodName,
+    RecipeName,
+    import_option,
+)
+from .shared.output import Progress, duration, percent, print_json, table
+from .shared.signals import StopSignals
 
 
 @click.command(cls=HeadedCommand)
@@ -194,7 +195,7 @@ def _tell_stopped(run: Run, out) -> None:
     click.echo(f"Go on with: tigra train --resume {out}", err=True)
 
 
-def _measured(ctx, run: Run, out, threads, seconds) -> dict:
+def _measured(ctx: click.Context, run: Run, out, threads, seconds) -> dict:
     """The report on a model that is saved already, so that Ctrl-C may end it at any time."""
     try:
         with Progress() as progress:

@@ -1,11 +1,13 @@
 """Rooms import only rooms above them, and the package's surface is what it says."""
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
 
 import tigra
+from tigra.moved import MOVED
 
 PACKAGE = Path(tigra.__file__).parent
 ROOMS = """
@@ -19,6 +21,7 @@ ROOMS = """
     training theory baselines
     model_file
     experiments gradcheck figures
+    moved
     __init__ __main__
 """  # rooms on one line do not import each other
 LEVELS = {room: level for level, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}
@@ -56,6 +59,26 @@ def test_rooms_are_small_and_all_are_in_the_list():
 def test_the_packages_docstring_names_every_room():
     for room in set(LEVELS) - {"__init__", "__main__", "version"}:
         assert room in tigra.__doc__
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_modules_of_version_0_1_are_found_under_their_old_names(old):
+    module, new = (importlib.import_module(f"tigra.{name}") for name in (old, MOVED[old].split()[0]))
+    name = next(name for name in vars(new) if name[0].isalpha())
+    with pytest.warns(DeprecationWarning, match=f"tigra.{old}.{name} is tigra"):
+        assert getattr(module, name) is getattr(new, name)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
+
+
+def test_rooms_that_were_modules_still_have_their_names():
+    with pytest.warns(DeprecationWarning, match="tigra.layers.Conv is tigra.baselines.Conv now"):
+        from tigra.layers import Conv
+    with pytest.warns(DeprecationWarning, match="tigra.models.classifier.accuracy now"):
+        from tigra.training import accuracy
+    assert Conv is tigra.Conv and accuracy is tigra.accuracy
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        from tigra.layers import nothing  # noqa: F401
 
 
 def test_only_the_decorator_imports_numba_and_nothing_inside_uses_a_deep_learning_library():

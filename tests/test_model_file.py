@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tigra
+from tests.model_members import members, npy, write
 from tigra import ModelFileError
 from tigra.model_file import _packed, check_writable, load_model
 from tigra.training.training import FitOptions, Training
@@ -23,24 +24,7 @@ def network(small_network, small_splits):
     return network
 
 
-def members(path):
-    with zipfile.ZipFile(path) as archive:
-        return {info.filename: archive.read(info) for info in archive.infolist()}
-
-
-def write(path, content, compression=zipfile.ZIP_STORED):
-    with zipfile.ZipFile(path, "w", compression) as archive:
-        for name, data in content.items():
-            archive.writestr(name, data)
-
-
-def npy(array):
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, array, (1, 0), allow_pickle=True)
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize("options", [{}, {"mixing": "full", "active": "union"}, {"dtype": "float64"}])
+@pytest.mark.parametrize("options", [{}, {"mixing": "full", "active_set": "union"}, {"dtype": "float64"}])
 def test_a_network_comes_back_bit_for_bit(tmp_path, small_network, small_splits, options):
     network = small_network(**options)
     network.calibrate(small_splits.train.images)
@@ -252,7 +236,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, network, array, message):
 @pytest.mark.parametrize("name", ["03.Logarithm.offset", "04.Standardise.deviation"])
 @pytest.mark.parametrize("value", [0, -1])
 def test_constants_that_must_be_positive_are_checked(tmp_path, name, value):
-    network = tigra.build_network("SC[2, 1]-DP[4]-S[1]", (3, 3), 2, log=0.1)
+    network = tigra.build_network("SC[2, 1]-DP[4]-S[1]", (3, 3), 2, log_offset=0.1)
     tigra.save(network, tmp_path / "model.npz")
     content = members(tmp_path / "model.npz")
     content[f"layers/{name}.npy"] = npy(np.full(8, value, np.float32))

@@ -67,7 +67,7 @@ def test_the_ten_options_that_users_need_stand_first():
     first = text[text.index("Options:") : text.index("Training:")]
     needed = "--out --resume --recipe --method --epochs --architecture --size --test-rotations --seed --threads --json"
     assert [word for word in first.split() if word in needed.split()] == needed.split()
-    assert set(word for word in first.split() if word.startswith("--")) <= {*needed.split(), "--import", "--help"}
+    assert {word for word in first.split() if word.startswith("--")} <= {*needed.split(), "--import", "--help"}
 
 
 @EVERY

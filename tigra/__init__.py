@@ -21,6 +21,7 @@ The others stand aside:
 
     errors.py       what can go wrong           options.py      every option, once (option_fields.py: what one is)
     seeding.py      generators by purpose       model_file.py   save, load, packaged models
+    moved.py        old names of modules
 
 What most people need is here at the top:
 
@@ -87,6 +88,7 @@ from tigra.models import (
     parse_architecture,
 )
 from tigra.models.kinds import LayerKind, layer_kind, real, whole
+from tigra.moved import install as _install_old_names
 from tigra.options import FitOptions, NetworkOptions, Recipe
 from tigra.training import Epoch, Training, fit
 from tigra.version import __version__
@@ -159,3 +161,5 @@ __all__ = [
     "save",
     "whole",
 ]
+
+_install_old_names()

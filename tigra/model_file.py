@@ -166,6 +166,7 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
     if any(info.compress_type != zipfile.ZIP_STORED for info in members.values()):
         raise ModelFileError("its members are compressed")
     meta = _meta(archive, members)
+    assert archive.fp is not None  # it is open
     file_size = os.fstat(archive.fp.fileno()).st_size
     graph, of_graph = _graph(archive, members, meta.get("graph"), file_size)
     network = _network(meta, graph, file_size)

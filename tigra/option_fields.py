@@ -1,7 +1,8 @@
 """What an option is: a field of a frozen dataclass with its allowed values, help text and old name in the metadata.
 
-`tigra.options` holds the options themselves. Here is what is derived from their fields: checks, JSON, old names that are
-still accepted, and the nearest right name for a wrong one. `tigra_cli.shared.field_options` makes command-line options.
+`tigra.options` holds the options themselves. Here is what is derived from their fields: checks, JSON, old names that
+are still accepted, and the nearest right name for a wrong one. `tigra_cli.shared.field_options` makes command-line
+options.
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ def _real(value: Any) -> float | None:
 
 
 def _shape(value: Any) -> tuple[int, int] | None:
-    sizes = [_whole(size) for size in value] if isinstance(value, (tuple, list, np.ndarray)) else []
-    return (sizes[0], sizes[1]) if len(sizes) == 2 and all(size and size > 0 for size in sizes) else None
+    sizes = [_whole(size) or 0 for size in value] if isinstance(value, (tuple, list, np.ndarray)) else []
+    return (sizes[0], sizes[1]) if len(sizes) == 2 and min(sizes) > 0 else None
 
 
 _CONVERT: dict[str, Callable] = {

@@ -112,8 +112,9 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     mixing: str = option(
         "vector",
-        "How filters meet input maps: weights shared by all filters (`vector`) or one set a filter (`full`); or a filter"
-        " for each pair of maps (`pairs`), with squared gradients (`gradients`) or products of gradients (`products`).",
+        "How filters meet input maps: weights shared by all filters (`vector`) or one set a filter (`full`); or a"
+        " filter for each pair of maps (`pairs`), with squared gradients (`gradients`) or products of gradients"
+        " (`products`).",
         heading="Network",
         choices=MIXINGS,
         layers=("SC",),
@@ -266,8 +267,8 @@ class Recipe:
     """How a network is built and trained on a data set. Two recipes that say the same are equal.
 
     least_steps : train for at least this many steps, with more epochs where there are few images
-    limits_pooling : let dynamic pooling keep no more than half of the nodes, a quarter in the next layer, and so on: for
-        images of which the recipe does not know the size
+    limits_pooling : let dynamic pooling keep no more than half of the nodes, a quarter in the next layer, and so on:
+        for images of which the recipe does not know the size
     """
 
     network: NetworkOptions
@@ -285,7 +286,7 @@ class Recipe:
     def from_json(cls, content: Mapping[str, Any]) -> Recipe:
         """The recipe that `to_json` wrote, by this version or an older one."""
         parts = {"network": NetworkOptions.from_json(content["network"]), "fit": FitOptions.from_json(content["fit"])}
-        return cls(**content | parts)
+        return cls(**{**content, **parts})
 
     def with_changes(self, changes: Mapping[str, Any]) -> Recipe:
         """The recipe with some options of the network or of the training changed, by name.

@@ -7,14 +7,15 @@ import re
 
 import click
 from click.shell_completion import CompletionItem
-from tigra_cli.shared.field_options import FIRST, HeadedOption, spelling
-from tigra_cli.shared.options import (
+
+from .field_options import FIRST, HeadedOption, spelling
+from .options import (
     interpolation_option,
     json_option,
     seed_option,
     threads_option,
 )
-from tigra_cli.shared.output import Progress
+from .output import Progress
 
 
 class Size(click.ParamType):
@@ -91,6 +92,7 @@ def _decorated(options):
     def decorate(command):
         for name, kind, text in reversed(options):
             how = {"is_flag": True, "flag_value": True} if kind is None else {"type": kind}
+            how |= {"metavar": kind.name} if isinstance(kind, (Size, Rotations)) else {}
             heading = FIRST if name in _FIRST else "Data"
             command = click.option(name, cls=HeadedOption, heading=heading, **how, default=None, help=text)(command)
         return command

@@ -45,7 +45,7 @@ class HeadedCommand(click.Command):
         """Write one block a heading, in the order in which headings first appear."""
         blocks: dict[str, list] = {FIRST: []}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None:
                 blocks.setdefault(getattr(parameter, "heading", FIRST), []).append(record)
         for heading, records in blocks.items():
@@ -58,7 +58,7 @@ def click_type(spec: Spec) -> click.ParamType:
     """The click type that takes what a field takes."""
     if spec.type == "choice":
         return click.Choice([str(choice) for choice in spec.choices])
-    limits = {
+    limits: dict[str, Any] = {
         "min": None if spec.least == float("-inf") else spec.least,
         "max": None if spec.most == float("inf") else spec.most,
         "min_open": spec.above,
@@ -91,7 +91,6 @@ def field_options(*classes: type[Options], first: Iterable[str] = ()) -> Callabl
                 formerly=spec.formerly,
                 heading=FIRST if name in first else spec.heading,
                 default=None,
-                show_default="the recipe's",
                 help=spec.help.replace("`", ""),
                 **kind,
             )(command)

@@ -6,12 +6,13 @@ import os
 from functools import partial
 
 import click
-from tigra_cli.shared.data_options import check_options, loading
 
 from tigra.datasets.folders import load_test_folder
 from tigra.datasets.loading import DATASETS, load_dataset
 from tigra.datasets.splits import split_hash
 from tigra.errors import DatasetError, UsageError
+
+from .data_options import check_options, loading
 
 
 def checked_dataset(model: str, loaded, dataset, given: dict, data_dir, command: str) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
-from tigra_cli.shared.field_options import HeadedOption
+
+from .field_options import HeadedOption
 
 
 def usable_cores() -> int:
@@ -49,7 +50,7 @@ class ModelFile(click.Path):
         """Models that come with tigra, and files."""
         from tigra.model_file import packaged_models
 
-        return _completions(packaged_models(), incomplete) + [CompletionItem(incomplete, type="file")]
+        return [*_completions(packaged_models(), incomplete), CompletionItem(incomplete, type="file")]
 
 
 def _completions(names, incomplete: str) -> list[CompletionItem]:
@@ -113,6 +114,7 @@ def _import_modules(ctx, param, names) -> tuple[str, ...]:
 
 def _import_file(path: Path) -> None:
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None  # the file's name ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)

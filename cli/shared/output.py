@@ -68,7 +68,8 @@ class Progress:
 
     def __init__(self):
         self.is_live = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self.phase, self.started = "", None
+        self.phase = ""
+        self.started: tuple[float, int] | None = None  # when, and with how many done
         self.last_shown = float("-inf")
 
     def __enter__(self) -> Progress:
@@ -87,7 +88,7 @@ class Progress:
         if not self.is_live or (now - self.last_shown < 0.1 and done != total):
             return
         self.last_shown = now
-        if done and done > self.started[1]:
+        if self.started and done > self.started[1]:
             left = (now - self.started[0]) / (done - self.started[1]) * (total - done)
             text += f"  {duration(left)} left"
         self._write(text[: shutil.get_terminal_size().columns - 1])

@@ -1,7 +1,7 @@
 """Translation scattering by kymatio, and the same from tigra's wavelets, spectra and sub-sampling.
 
-`python -m tests.baselines.kymatio_oracle` writes kymatio_numbers.json, so that the comparison needs no kymatio. Its conventions
-differ from ours: filters are not rescaled, angles count the other way and from another start, the border
+`python -m tests.baselines.kymatio_oracle` writes kymatio_numbers.json, so that the comparison needs no kymatio. Its
+conventions differ from ours: filters are not rescaled, angles count the other way and from another start, the border
 pixel is not doubled, maps are sampled critically and stay padded, and pi is 3.1415.
 """
 

@@ -1,6 +1,6 @@
 """The scattering of an image as it is defined: filters pixel by pixel, convolutions as sums, loops over angles.
 
-Slow, and with nothing of tigra in it: what tests/baselines/test_morlet.py and tests/baselines/test_scattering.py compare with.
+Slow, and with nothing of tigra in it: what test_morlet.py and test_scattering.py compare with.
 """
 
 import cmath

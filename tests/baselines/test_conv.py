@@ -89,12 +89,12 @@ def test_filters_of_another_shape_and_pools_without_a_size_are_refused():
 
 
 def test_start_values_of_he_and_of_the_paper():
-    he = build_network(LARGE, (26, 26), 9, init="he")
+    he = build_network(LARGE, (26, 26), 9, dense_init="he")
     weights = [layer.params["weight"] for layer in he.layers if isinstance(layer, Dense)]
     for weight in weights:  # the last one as well
         limit = np.sqrt(6 / weight.shape[1])
         assert 0.98 * limit < np.abs(weight).max() <= limit
-    paper = build_network(LARGE, (26, 26), 9, init="paper")
+    paper = build_network(LARGE, (26, 26), 9, dense_init="paper")
     for layer in paper.layers:
         if isinstance(layer, Dense):
             assert 0.9 < np.abs(layer.params["weight"]).max() <= 1 and layer.params["bias"].any()
@@ -115,7 +115,7 @@ def test_pixels_are_standardised_by_the_training_set(small_splits):
 
 def test_a_convnet_learns_twenty_digits_by_heart(small_splits):
     few = tigra.Split(small_splits.train.images[:20], small_splits.train.labels[:20])
-    network = build_network("C[4]-P[2]-C[6]-FC[16]", (14, 14), 3, init="he")
+    network = build_network("C[4]-P[2]-C[6]-FC[16]", (14, 14), 3, dense_init="he")
     options = {"epochs": 60, "batch_size": 20, "learning_rate": 0.01}
     for epoch in tigra.fit(network, tigra.Splits("few", few, few, few, few, list("012"), None), **options):
         last = epoch
@@ -124,8 +124,8 @@ def test_a_convnet_learns_twenty_digits_by_heart(small_splits):
 
 def test_float32_agrees_with_float64(small_splits):
     images = small_splits.train.images[:8]
-    double = build_network("C[4]-P[2]-C[6]-FC[16]", (14, 14), 3, dtype="float64", init="he")
-    single = build_network("C[4]-P[2]-C[6]-FC[16]", (14, 14), 3, init="he")
+    double = build_network("C[4]-P[2]-C[6]-FC[16]", (14, 14), 3, dtype="float64", dense_init="he")
+    single = build_network("C[4]-P[2]-C[6]-FC[16]", (14, 14), 3, dense_init="he")
     np.testing.assert_allclose(single.scores(images), double.scores(images), rtol=1e-4, atol=1e-5)  # float32
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tigra
-from tests.test_model_file import members, npy, write
+from tests.model_members import members, npy, write
 from tigra import (
     ArchitectureError,
     ModelFileError,

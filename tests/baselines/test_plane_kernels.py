@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.kernels.test_kernels import BOTH, DTYPES, blank, every_kernel, form_of
+from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
 from tigra.baselines.planes import kernels as plane_kernels
 
 SHAPES = pytest.mark.parametrize("shape", [(2, 3, 3, 1), (1, 5, 7, 3), (3, 4, 6, 2)])

@@ -116,7 +116,7 @@ def test_arrays_planes_and_options_that_do_not_fit_are_refused(rng):
 
 @pytest.mark.parametrize("outside", ["zeros", "border"])
 def test_it_learns_and_is_saved_with_its_options(outside, small_splits, tmp_path):
-    network = build_network("C[3]-ST[6]-FC[8]", (14, 14), 3, outside=outside, init="he")
+    network = build_network("C[3]-ST[6]-FC[8]", (14, 14), 3, outside=outside, dense_init="he")
     for epoch in tigra.fit(network, small_splits, threads=2, epochs=8, batch_size=16, learning_rate=0.01):
         last = epoch
     assert last.accuracy > 0.8

@@ -15,20 +15,14 @@ from tigra_cli import data as data_commands
 from tigra_cli.main import main
 
 import tigra
-from tests.datasets.test_download import archive, server, source  # noqa: F401, fixtures
-from tests.datasets.test_sources import (  # noqa: F401, fixtures
-    empty_cache,
-    eth80,
-    mnist,
-    packed,
-    write_folder,
-    write_tar,
-)
+from tests.datasets.fake_sources import packed, write_folder, write_tar
 from tigra.datasets import sources
+
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 @pytest.fixture
-def published(source, archive, monkeypatch):  # noqa: F811
+def published(source, archive, monkeypatch):
     """A function (manners in order): MNIST and ETH-80, in small, are published by servers with these manners."""
 
     def publish(*manners):
@@ -54,7 +48,7 @@ def fails(*arguments, status=1):
 # --- list ---------------------------------------------------------------------------------------------
 
 
-def test_list_when_nothing_is_there(empty_cache):  # noqa: F811
+def test_list_when_nothing_is_there(empty_cache):
     lines = run("list").stdout.splitlines()
     assert lines[0].split() == ["data", "set", "size", "found", "by", "in"]
     assert [line.split()[0] for line in lines[1:5]] == ["mnist-012", "mnist-rot", "mnist-trans", "eth-80"]
@@ -63,7 +57,7 @@ def test_list_when_nothing_is_there(empty_cache):  # noqa: F811
     assert lines[5:] == [f"cache folder: {empty_cache}, 0 B of decoded pictures"]
 
 
-def test_list_shows_where_and_by_whom(tmp_path, mnist, eth80, monkeypatch):  # noqa: F811
+def test_list_shows_where_and_by_whom(tmp_path, mnist, eth80, monkeypatch):
     write_folder(tmp_path / "named" / "mnist", packed(mnist))
     path = write_tar(tmp_path / "env" / "eth80-cropped64.tgz", eth80)
     monkeypatch.setenv("TIGRA_DATA", str(tmp_path / "env"))
@@ -92,7 +86,7 @@ def test_a_folder_that_is_none(tmp_path, monkeypatch):
 # --- fetch --------------------------------------------------------------------------------------------
 
 
-def test_fetch_puts_files_into_the_cache_and_says_so(published, empty_cache):  # noqa: F811
+def test_fetch_puts_files_into_the_cache_and_says_so(published, empty_cache):
     published("missing", "good")
     for name in ("mnist-rot", "mnist"):
         result = run("fetch", name)
@@ -116,7 +110,7 @@ def test_fetch_eth80_says_honestly_what_is_known(published, tmp_path):
     assert lines[2] == f"Its SHA-256, {total}, is kept in eth80-cropped-close128.tgz.sha256."
 
 
-def test_fetch_with_a_mirror_and_a_file(published, server, eth80, tmp_path):  # noqa: F811
+def test_fetch_with_a_mirror_and_a_file(published, server, eth80, tmp_path):
     published("missing")
     arguments = ["--mirror", f"{server.url}/good", "--data-dir", tmp_path]
     write_folder(tmp_path / "eth80", eth80)
@@ -128,14 +122,14 @@ def test_fetch_with_a_mirror_and_a_file(published, server, eth80, tmp_path):  # 
     assert "begins with http://" in fails("fetch", "mnist", "--mirror", "ftp://there/", status=2)
 
 
-def test_a_damaged_file_that_comes_first_is_pointed_out(published, mnist, tmp_path, monkeypatch):  # noqa: F811
+def test_a_damaged_file_that_comes_first_is_pointed_out(published, mnist, tmp_path, monkeypatch):
     published("good")
     write_folder(tmp_path / "env", packed(mnist) | {"t10k-labels-idx1-ubyte.gz": b"damaged"})
     monkeypatch.setenv("TIGRA_DATA", str(tmp_path / "env"))
     assert "($TIGRA_DATA) comes first when data is looked for" in run("fetch", "mnist").stderr
 
 
-def test_data_elsewhere_is_not_put_up_with_when_a_folder_is_named(published, mnist, empty_cache, tmp_path):  # noqa: F811
+def test_data_elsewhere_is_not_put_up_with_when_a_folder_is_named(published, mnist, empty_cache, tmp_path):
     published("good")
     write_folder(empty_cache / "mnist", packed(mnist))
     assert "already" in run("fetch", "mnist").stdout
@@ -144,7 +138,7 @@ def test_data_elsewhere_is_not_put_up_with_when_a_folder_is_named(published, mni
     assert len(list((tmp_path / "named" / "mnist").iterdir())) == 4
 
 
-def test_fetch_tells_what_to_do_by_hand_when_all_fails(published, empty_cache):  # noqa: F811
+def test_fetch_tells_what_to_do_by_hand_when_all_fails(published, empty_cache):
     published("missing", "cut")
     message = fails("fetch", "mnist")
     assert "404 Not Found" in message and "connection was cut" in message
@@ -184,7 +178,7 @@ def test_unknown_names():
 # --- verify -------------------------------------------------------------------------------------------
 
 
-def test_verify_all_that_is_found(tmp_path, mnist):  # noqa: F811
+def test_verify_all_that_is_found(tmp_path, mnist):
     write_folder(tmp_path / "mnist", packed(mnist))
     lines = run("verify", "--data-dir", tmp_path).stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * 4 + ["absent"]
@@ -193,7 +187,7 @@ def test_verify_all_that_is_found(tmp_path, mnist):  # noqa: F811
     assert set(content["files"][0]) == {"source", "file", "state", "detail"}
 
 
-def test_verify_fails_on_damage_and_on_what_was_named_but_is_absent(tmp_path, mnist):  # noqa: F811
+def test_verify_fails_on_damage_and_on_what_was_named_but_is_absent(tmp_path, mnist):
     broken = gzip.compress(mnist["train-images-idx3-ubyte"])[:-1]
     write_folder(tmp_path / "mnist", packed(mnist) | {"train-images-idx3-ubyte.gz": broken})
     for arguments in (["mnist-trans"], []):
@@ -226,7 +220,7 @@ def _is_in(sheet, image):
     return any(np.array_equal(sheet[i : i + height, j : j + width], image) for i, j in corners)
 
 
-def test_show_takes_the_options_of_the_data_set(tmp_path, mnist, eth80):  # noqa: F811
+def test_show_takes_the_options_of_the_data_set(tmp_path, mnist, eth80):
     write_folder(tmp_path / "eth80", eth80)
     words = ["--data-dir", tmp_path, "--n-train", "100", "--n-valid", "20", "--out", tmp_path / "sheet.jpg", "--json"]
     content = json.loads(run("show", "eth-80", *words).stdout)
@@ -255,7 +249,7 @@ def test_show_says_when_there_are_more_classes_than_rows(tmp_path):
 # --- clear --------------------------------------------------------------------------------------------
 
 
-def test_clear_deletes_decoded_pictures_and_nothing_else(empty_cache, mnist, tmp_path):  # noqa: F811
+def test_clear_deletes_decoded_pictures_and_nothing_else(empty_cache, mnist, tmp_path):
     for name in ("a", "b"):
         (tmp_path / "own" / name).mkdir(parents=True)
         for n in range(3):
@@ -267,7 +261,7 @@ def test_clear_deletes_decoded_pictures_and_nothing_else(empty_cache, mnist, tmp
     assert [path.name for path in empty_cache.iterdir()] == ["mnist"] and run("clear").stdout == "0 B freed\n"
 
 
-def test_verify_names_what_is_missing_of_an_incomplete_set(tmp_path, mnist):  # noqa: F811
+def test_verify_names_what_is_missing_of_an_incomplete_set(tmp_path, mnist):
     files = packed(mnist)
     files["train-images-idx3-ubyte.gz"] = files["train-images-idx3-ubyte.gz"][:-1]
     del files["t10k-labels-idx1-ubyte.gz"]
@@ -297,8 +291,8 @@ def test_addresses_that_are_none_are_refused():
         assert "begins with http://" in fails("fetch", "mnist", "--mirror", mirror, status=2)
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_signals_stop_a_command_as_ctrl_c_does(tmp_path, name):
+@pytest.mark.slow
+def test_signals_stop_a_command_as_ctrl_c_does(tmp_path):
     """Here `data show`, while it decodes pictures: nothing is left in the cache."""
     for kind in ("a", "b"):
         (tmp_path / "own" / kind).mkdir(parents=True)
@@ -308,14 +302,19 @@ def test_signals_stop_a_command_as_ctrl_c_does(tmp_path, name):
         "import os, signal, tigra.images.store as store\n"
         "from tigra_cli.main import main\n"
         "right = store._fill\n"
-        f"store._fill = lambda *a: (os.kill(os.getpid(), signal.{name}), right(*a))\n"
+        "store._fill = lambda *a: (os.kill(os.getpid(), signal.NUMBER), right(*a))\n"
         "main()\n"
     )
-    words = [sys.executable, "-c", script, "data", "show", tmp_path / "own", "--out", tmp_path / "sheet.png"]
-    environment = os.environ | {"TIGRA_CACHE": str(tmp_path / "cache")}
-    cut = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
-    assert cut.returncode == 130 and cut.stderr == "Stopped.\n"
-    assert list((tmp_path / "cache" / "images").iterdir()) == [] and not (tmp_path / "sheet.png").exists()
+    processes = {}
+    for name in ("SIGTERM", "SIGHUP"):  # at the same time
+        code = [sys.executable, "-c", script.replace("NUMBER", name)]
+        words = ["data", "show", tmp_path / "own", "--out", tmp_path / f"{name}.png"]
+        environment = os.environ | {"TIGRA_CACHE": str(tmp_path / name)}
+        processes[name] = subprocess.Popen([*code, *words], stderr=subprocess.PIPE, text=True, env=environment)
+    for name, process in processes.items():
+        _, said = process.communicate()
+        assert process.returncode == 130 and said == "Stopped.\n"
+        assert list((tmp_path / name / "images").iterdir()) == [] and not (tmp_path / f"{name}.png").exists()
 
 
 # --- help ---------------------------------------------------------------------------------------------

@@ -4,16 +4,16 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
+import signal
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import tigra
-from tests.cli.test_cli import run
+from tests.cli.running import run, run_and_stop
 from tigra.experiments.runs import Stopped
+from tigra.images import store
 from tigra.model_file import load_model
 from tigra.seeding import generator
 
@@ -206,26 +206,11 @@ def test_what_was_skipped_is_told_on_standard_error_and_in_json(here, tmp_path):
     assert result.stderr == f"Note: {note}.\n" and json.loads(result.stdout)["notes"] == [note]
 
 
-SCRIPT = """
-import os, signal
-from tigra.training import Training
-from tigra_cli.main import main
-right = Training._gradient
-def interrupted(self, *arguments):
-    if (len(self.history), self.step) == (1, 2):
-        os.kill(os.getpid(), signal.SIGINT)
-    return right(self, *arguments)
-Training._gradient = interrupted
-main()
-"""
-
-
+@pytest.mark.usefixtures("heeds_signals")
 def test_a_run_on_a_folder_can_be_resumed_even_if_the_folder_has_moved(here, tmp_path):
     shutil.copytree(here / "shapes", tmp_path / "first")
-    words = [sys.executable, "-c", SCRIPT, "train", "first", *QUICK, "--out", "cut.npz"]
-    cut = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert cut.returncode == 130 and "Traceback" not in cut.stderr
     os.chdir(tmp_path)
+    run_and_stop(signal.SIGINT, 2, 3, "train", "first", *QUICK, "--out", "cut.npz")
     run("train", "first", *QUICK, "--out", "whole.npz")
     (tmp_path / "first").rename(tmp_path / "second")
     message = run("train", "--resume", "cut.npz", expect=2).stderr
@@ -235,11 +220,11 @@ def test_a_run_on_a_folder_can_be_resumed_even_if_the_folder_has_moved(here, tmp
     np.testing.assert_array_equal(whole.network.parameters, cut.network.parameters)
 
 
+@pytest.mark.usefixtures("heeds_signals")
 def test_resuming_with_other_pictures_is_refused(here, tmp_path):
     shutil.copytree(here / "shapes", tmp_path / "first")
-    words = [sys.executable, "-c", SCRIPT, "train", "first", *QUICK, "--out", "cut.npz"]
-    subprocess.run(words, capture_output=True, check=False, cwd=tmp_path)
     os.chdir(tmp_path)
+    run_and_stop(signal.SIGINT, 2, 3, "train", "first", *QUICK, "--out", "cut.npz")
     for number in range(20):
         blob(np.random.default_rng(number), True).save(f"first/ring/{number}.png")
     assert (
@@ -247,22 +232,17 @@ def test_resuming_with_other_pictures_is_refused(here, tmp_path):
     )
 
 
-def test_ctrl_c_while_pictures_are_decoded_stops_at_once_and_leaves_nothing(here, tmp_path):
-    script = (
-        "import os, signal\n"
-        "import tigra.images.store as store\n"
-        "from tigra_cli.main import main\n"
-        "right = store.decode_image\n"
-        "def interrupted(*arguments):\n"
-        "    os.kill(os.getpid(), signal.SIGINT)\n"
-        "    return right(*arguments)\n"
-        "store.decode_image = interrupted\n"
-        "main()\n"
-    )
-    environment = os.environ | {"TIGRA_CACHE": str(tmp_path / "cache")}
-    words = [sys.executable, "-c", script, "train", "shapes", *QUICK, "--out", tmp_path / "model.npz"]
-    cut = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
-    assert cut.returncode == 130 and cut.stderr.strip().endswith("Stopped.")
+@pytest.mark.usefixtures("heeds_signals")
+def test_ctrl_c_while_pictures_are_decoded_stops_at_once_and_leaves_nothing(here, tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        return right(*arguments)
+
+    right = store.decode_image
+    monkeypatch.setattr(store, "decode_image", interrupted)
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    cut = run("train", "shapes", *QUICK, "--out", tmp_path / "model.npz", expect=130)
+    assert cut.stderr.strip().endswith("Stopped.")
     assert os.listdir(tmp_path) == ["cache"] and not os.listdir(tmp_path / "cache" / "images")
 
 

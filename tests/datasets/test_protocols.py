@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tigra
-from tests.datasets.test_sources import VIEWS, fake_eth80, idx_bytes, write_folder
+from tests.datasets.fake_sources import VIEWS, fake_eth80, idx_bytes, write_folder
 from tigra import UsageError
 from tigra.datasets import sources
 from tigra.images.transforms import pad, resize, rotate, translate

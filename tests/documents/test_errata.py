@@ -301,7 +301,7 @@ def test_softmax_is_saturated_at_the_printed_start_values():
         return np.mean(losses), np.median([softmax(score).max(axis=0) for score in scores])
 
     chance = np.log(3)
-    (raw, _), (standardised, favoured) = (start(init="paper", standardise=s) for s in (False, True))
+    (raw, _), (standardised, favoured) = (start(dense_init="paper", standardise=s) for s in (False, True))
     assert raw > 2 * chance and standardised > 10 * chance and favoured > 0.99
-    (raw, _), (standardised, favoured) = (start(init="default", standardise=s) for s in (False, True))
+    (raw, _), (standardised, favoured) = (start(dense_init="default", standardise=s) for s in (False, True))
     assert abs(raw - chance) < 0.05 and abs(standardised - chance) < 0.2 and favoured < 0.5

@@ -1,8 +1,10 @@
 """Section 5.2 as printed, and where it fails: Theorems 2 and 3, Lemmas 1 and 2 (docs/errata.md).
 
-As in tests/documents/test_errata.py, printed forms are written here, and "ours" is the package's own code. The printed bounds
-end in o(da^2) + o(db^2); a number needs a bound without them, so they are left out, and everything is in pixels.
+As in test_errata.py, printed forms are written here, and "ours" is the package's own code. The printed bounds end in
+o(da^2) + o(db^2); a number needs a bound without them, so they are left out, and everything is in pixels.
 """
+
+from functools import partial
 
 import numpy as np
 
@@ -47,6 +49,59 @@ def third_derivatives(image, reach=8.0, n=321):
     return sum(np.abs(image.derivative(*order, rows, columns)) for order in orders).max()
 
 
+def neighbour_sum(image):
+    """The sum over each pixel's four neighbours, zeros outside."""
+    framed = np.pad(image, 1)
+    return framed[:-2, 1:-1] + framed[2:, 1:-1] + framed[1:-1, :-2] + framed[1:-1, 2:]
+
+
+def pattern_response(f):
+    """L f at v_5, from the five pixels of the paper's pattern, [eq:response_mb] without alpha_1."""
+    return f(0.0, 0.0) - (f(-1.0, 0.0) + f(1.0, 0.0) + f(0.0, -1.0) + f(0.0, 1.0)) / 4
+
+
+def rising_wave(spacing):
+    """A wave whose derivatives at 0 are not 0, sampled every `spacing`."""
+    return SmoothImage.of_waves([1.0], [[0.7, 0.4]], [0.3]).at_spacing(spacing)
+
+
+def shift_along_a(image, xi):
+    """F(y_g) - F(y) at v_5, signed, for alpha = (0, 1) and y_g(a, b) = f(a + xi, b), the direction that
+    [eq:response_mafter] needs."""
+    return pattern_response(lambda a, b: image(a + xi, b)) - pattern_response(image)
+
+
+def test_rotation_bound_fails_at_any_resolution_when_pixels_are_not_square():
+    """f = a^2, pixels h apart along a and 2h along b: gap and bound are both multiples of h^2, so no o(h^2) helps."""
+    gamma, alpha = np.pi / 4, [0.0, 1.0]
+
+    def neighbours(da, db):
+        return np.array([[da, 0], [-da, 0], [0, db], [0, -db]])
+
+    def gap(da, db):
+        a, b = neighbours(da, db).T
+        return abs(np.mean((np.cos(gamma) * a - np.sin(gamma) * b) ** 2) - np.mean(a**2))  # degree 1, f(v_5) = 0
+
+    for h in (1.0, 1e-2, 1e-4):
+        printed = printed_rotation_bound(alpha, gamma, 2 * h**2)  # f_aa = 2, f_bb = 0
+        np.testing.assert_allclose([gap(h, 2 * h) / h**2, printed / h**2], [0.75, 0.2071], rtol=1e-3)
+        lengths = np.linalg.norm(neighbours(h, 2 * h), axis=1)
+        assert gap(h, 2 * h) < gamma * np.mean(lengths**2)  # the bound with second derivatives, D_2 = 1
+        assert gap(h, h) < 1e-12 * h**2  # square pixels: no gap at all
+    parabola = SmoothImage.of_waves([-200.0], [[0.1, 0.0]], [0.0])  # nearly a^2; tigra's pixels are square
+    assert rotation_gap(parabola, gamma, alpha, HERE, **FOUR)[0] < rotation_bound(parabola, gamma, alpha, **FOUR) < 1e-3
+
+
+def test_taylor_remainders_are_of_second_order_and_cancel_only_in_pairs():
+    """R_2 of [eq:points_o] for f = exp(a) at a_5 = 0, where f_aa = 1."""
+    for h in (0.1, 1e-2, 1e-3):
+        right = np.expm1(h) - h  # R_2(a_6), with the slope at a_5
+        left = np.expm1(-h) + np.exp(-h) * h  # R_2(a_4), with the slope at a_4
+        assert right > 0.46 * h**2 and -left > 0.46 * h**2  # printed: o(h^2), so their share of h^2 should vanish
+        assert max(right, -left) <= np.exp(h) * h**2 / 2  # at most half of the largest f_aa, times h^2
+        assert abs(right + left) < h**3  # the two have opposite signs: Z keeps its o(h^2)
+
+
 def test_rotation_bound_without_mixed_derivatives_fails_at_degree_one():
     def clover(a, b, soft=0.05):
         """r^2 sin(4 theta), smooth at 0: at its centre f_aa = f_bb = 0 along both axes, but f_ab is not."""
@@ -87,6 +142,24 @@ def test_rotation_bound_without_the_factor_k_fails_at_higher_degrees():
         assert gap < rotation_bound(wave, gamma, alpha, **FOUR)
 
 
+def test_laplacian_of_the_gap_has_a_minus_sign_before_the_neighbours():
+    laplacian = grid_graph((7, 7), **FOUR).laplacian
+
+    def filtered(image):
+        return (laplacian @ image.ravel()).reshape(image.shape)
+
+    def turned(image):
+        return rotate(image[None], 30, "linear", clip=False)[0]
+
+    image = np.random.default_rng(0).standard_normal((7, 7))
+    gap = filtered(turned(image)) - turned(filtered(image))  # degree 1, signed
+    next_gap, size = filtered(gap), np.abs(gap)
+    assert np.abs(gap + neighbour_sum(gap) / 4 - next_gap).max() > 0.5  # [eq:rot_fin_diff] as printed
+    assert np.abs(size + neighbour_sum(size) / 4 - np.abs(next_gap)).max() > 0.3  # nor is it true of absolute values
+    np.testing.assert_allclose(gap - neighbour_sum(gap) / 4, next_gap, atol=1e-12)
+    assert np.all(np.abs(next_gap) <= size + neighbour_sum(size) / 4 + 1e-12)  # [eq:rot_fin_diff_int] is right
+
+
 def test_rotation_factor_must_take_the_size_of_the_sine_and_the_closest_quarter_turn():
     for quarters in (2, 3):  # "this is indeed true, as Delta_F = 0": sin and cos say 2
         gamma = quarters * np.pi / 2
@@ -123,6 +196,54 @@ def test_rotation_about_another_point_does_not_leave_the_response_where_it_is():
     assert gap > printed_rotation_bound(alpha, gamma, second_derivatives(image))
     place = [[c * 0 + s * 10, c * 10 - 10]]  # where the turn takes v from: there, our bound holds
     assert abs(filtered(turned, HERE) - filtered(image, place))[0] < rotation_bound(image, gamma, alpha, **FOUR)
+
+
+def test_shift_gap_of_degree_one_without_the_factor_xi_is_wrong():
+    for spacing in (0.1, 1e-2):
+        image = rising_wave(spacing)
+        printed = pattern_response(partial(image.derivative, 1, 0))  # [eq:response_mafter] less [eq:response_mb]
+        a, b = (1, 0), (0, 1)
+        printed_bound = (image.largest_derivative(a, a, a) + image.largest_derivative(a, b, b)) / 4
+        for xi in (0.1, 0.3, -0.4):
+            gap = shift_along_a(image, xi)
+            assert abs(gap - printed) > 0.6 * abs(printed)
+            np.testing.assert_allclose(gap, xi * printed, rtol=spacing)  # the rest is of higher order
+            bound = shift_bound(image, (xi, 0.0), [0.0, 1.0], **FOUR)
+            assert abs(gap) < bound and np.isclose(bound, abs(xi) * printed_bound)  # ours has the factor
+
+
+def test_shift_gap_of_degree_one_has_a_minus_sign_before_the_third_derivatives():
+    for spacing in (0.1, 1e-2):
+        image = rising_wave(spacing)
+        first = pattern_response(partial(image.derivative, 1, 0))  # right-hand side of [eq:trans_diff]
+        third = (image.derivative(3, 0, 0.0, 0.0) + image.derivative(1, 2, 0.0, 0.0)) / 4  # of [eq:horizontal_trans]
+        assert abs(first - third) > 1.9 * abs(third)  # printed: the two are equal
+        np.testing.assert_allclose(first, -third, rtol=spacing)
+        np.testing.assert_allclose(shift_along_a(image, 0.3), -0.3 * third, rtol=spacing)
+
+
+def test_shift_gap_of_each_degree_is_bounded_by_the_printed_value_not_equal_to_it():
+    wave, places = SmoothImage.of_waves([1.0], [[2.0, 1.5]], [0.3]), np.random.default_rng(0).uniform(-9, 9, (200, 2))
+    for degree in range(1, 6):
+        alpha = np.eye(degree + 1)[degree]
+        gaps = shift_gap(wave, (0.3, -0.4), alpha, places, **FOUR)
+        printed = printed_shift_bound(alpha, third_derivatives(wave))
+        assert gaps.min() < 0.01 * printed  # "=" of [eq:trans_triv_diff]
+        assert gaps.max() <= printed  # "<=" is true
+
+
+def test_induction_for_shifts_needs_the_exponent_of_the_lower_degree():
+    wave, places = SmoothImage.of_waves([1.0], [[2.9, 2.8]], [0.3]), np.random.default_rng(0).uniform(-9, 9, (200, 2))
+    z_bar = third_derivatives(wave)
+    for degree in range(2, 7):
+        lower, upper = (
+            shift_gap(wave, (0.3, -0.4), np.eye(k + 1)[k], places, **FOUR).max() for k in (degree - 1, degree)
+        )
+        theorem = printed_shift_bound(np.eye(degree + 1)[degree], z_bar)
+        read_as_m, read_as_m_minus_1 = (2.0 ** (k - 3) * z_bar for k in (degree, degree - 1))
+        assert 2 * read_as_m == 2 * theorem  # the step ends at twice the bound of Theorem 3
+        assert 2 * read_as_m_minus_1 == theorem
+        assert lower <= read_as_m_minus_1 and 1.9 * lower < upper <= 2 * lower  # the doubling itself is right
 
 
 def test_shift_bound_without_degree_zero_fails():

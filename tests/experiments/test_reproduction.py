@@ -13,7 +13,7 @@ from tigra.datasets.loading import load_dataset
 from tigra.datasets.splits import split_hash
 from tigra.errors import TrainingError, UsageError
 from tigra.experiments.methods import METHODS, DeepScatMethod, NetworkMethod
-from tigra.experiments.recipes import DeepScatRecipe
+from tigra.experiments.recipes import RECIPES, DeepScatRecipe, find_recipe
 from tigra.experiments.reproduction import Experiment
 from tigra.experiments.runs import Stopped, Watch
 from tigra.experiments.tables import TABLES, Row, Table
@@ -33,6 +33,13 @@ TABLE = Table(
     quick_fit={"epochs": 1, "batch_size": 100},
     quick_transformations=2,
 )
+
+
+@pytest.fixture(autouse=True)
+def small_recipe(monkeypatch):
+    """A network that trains in no time stands in for the best."""
+    small = {"architecture": "SC[2, 1]-DP[60]-S[2]-FC[4]", "margin": 0}
+    monkeypatch.setitem(RECIPES["mnist-012"], "best", find_recipe("mnist-012").with_changes(small))
 
 
 def experiment(folder, **options):
@@ -96,7 +103,8 @@ def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):
         {"accuracy": whole["accuracy"] | {"valid": None}}, {"seconds": None}, {"protocol": 1}, {"epochs": []},
         {"seconds": -1}, {"seconds": float("inf")}, {"parameters": True}, {"seconds": 10**400}, {"threads": 2**54},
         {"accuracy": {"test": {"linear": [0.5]}}}, {"accuracy": {"test": {"cubic": [0.5], "other": [0.5]}}},
-        {"best_epoch": float("nan")}, {"best_epoch": -1}, {"more": [float("inf")]}, {"protocol": "\x1b[2J"}, {"protocol": "\ud800"},
+        {"best_epoch": float("nan")}, {"best_epoch": -1}, {"more": [float("inf")]}, {"protocol": "\x1b[2J"},
+        {"protocol": "\ud800"},
     )  # fmt: skip
     damaged = [json.dumps(whole | change) for change in changes]
     damaged += [
@@ -443,7 +451,7 @@ def test_the_curve_has_its_points_bars_and_markers_where_they_belong(tmp_path, m
     figure.draw_without_rendering()
     for text in (figure._supxlabel, figure.legends[0]):
         box = text.get_window_extent()
-        assert 0 <= box.x0 and box.x1 <= figure.bbox.width and 0 <= box.y0 and box.y1 <= figure.bbox.height
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.width and box.y0 >= 0 and box.y1 <= figure.bbox.height
     lines = axes.get_window_extent(), axes.get_tightbbox()
     assert figure.legends[0].get_window_extent().y0 >= lines[0].y1, "above the curves, not upon them"
     assert figure._supxlabel.get_window_extent().y1 <= lines[1].y0, "below the axis and its words"

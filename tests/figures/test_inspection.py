@@ -1,5 +1,7 @@
 """What figures show, held against definitions and plain loops: no drawing here."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -142,7 +144,7 @@ def test_steps_are_the_outputs_of_the_layers(network, small_splits):
 
 def test_active_nodes_only_become_fewer_and_inactive_ones_are_zero(network, small_splits):
     taken = steps(network, small_splits.test.images[:3], most_maps=9)
-    for earlier, later in zip(taken, taken[1:], strict=False):
+    for earlier, later in pairwise(taken):
         assert not ((later.counts > 0) & (earlier.counts == 0)).any()
     pooled = taken[-1]
     assert (pooled.values[~pooled.active] == 0).all() and pooled.active.sum(axis=(2, 3)).max() <= 30

@@ -1,13 +1,18 @@
 """Every gradient against central differences, and the checker against wrong gradients."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import tigra
+from tigra.errors import ShapeError
 from tigra.gradcheck import checks as gradcheck
-from tigra.gradcheck.cases import NETWORK_CASES
+from tigra.gradcheck.cases import NETWORK_CASES, SECTIONS
 from tigra.gradcheck.checks import (
     LAYER_CASES,
+    check_gradients,
     check_layer,
     numerical_gradient,
     relative_error,
@@ -125,3 +130,18 @@ def test_gradient_after_ten_steps_of_training(small_network, small_splits):
     # one of the five directions may cross a kink (a swap in a pooling), hence the median; 1e-5 because the
     # loss after training is small next to its rounding error over the step
     assert np.median(errors) < 1e-5
+
+
+def test_every_case_says_where_its_gradient_is_computed_and_derived():
+    derivations = (Path(__file__).parents[2] / "docs" / "derivations.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (\d+)\. (.*)$", derivations, re.MULTILINE))
+    for name, section in SECTIONS.items():
+        assert str(section) in sections, name
+    assert {name.split(",")[0] for name in LAYER_CASES} <= set(SECTIONS)
+    (check,) = check_gradients(tigra.ReLU(), np.array([[-1.0, 2.0]]))
+    assert check.where == "ReLU.backward in tigra/layers/dense.py, derived in docs/derivations.md, section 3"
+
+
+def test_single_precision_is_refused_because_rounding_would_hide_the_difference():
+    with pytest.raises(ShapeError, match="Gradients are checked in float64, but the input is float32; convert it"):
+        check_gradients(tigra.ReLU(), np.ones((2, 2), np.float32))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.kernels.test_kernels import BOTH, DTYPES, blank, every_kernel, form_of
+from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
 from tigra.graph import grid_graph
 from tigra.graph import operators as fused
 from tigra.graph.polynomials import (

@@ -8,25 +8,11 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
 from tigra.graph import Graph, grid_graph
 from tigra.kernels import adam, grid, moments, pooling, sampling, steps
 
 MODULES = adam, moments, pooling, sampling, steps
-
-BOTH = pytest.mark.parametrize("form", ["compiled", "interpreted"])
-DTYPES = pytest.mark.parametrize("dtype, rtol", [(np.float64, 1e-12), (np.float32, 1e-5)])  # float32: 1e-7 an operation
-
-
-def form_of(function, form):
-    return function if form == "compiled" else function.py_func
-
-
-def blank(*shape, dtype):
-    return np.full(shape, np.nan, dtype)
-
-
-def every_kernel(module):
-    return {name for name, value in vars(module).items() if hasattr(value, "py_func")}
 
 
 def test_every_kernel_is_tested_here():

@@ -179,7 +179,7 @@ def test_it_learns_and_threads_do_not_matter():
     splits = load_dataset("mnist-012")
     found = []
     for threads in (1, 3):
-        more = {"mixing": "products", "active": "all", "smoothing": 1.0, "floor": 0.03, "diffusion": 1}
+        more = {"mixing": "products", "active_set": "all", "smoothing": 1.0, "deviation_floor": 0.03, "diffusion": 1}
         network = build_network(NETWORK, (28, 28), 3, **more)
         *_, last = fit(network, splits, threads=threads, epochs=6, batch_size=37, learning_rate=0.01)
         found.append(network.parameters.tobytes())
@@ -192,7 +192,7 @@ def test_it_learns_and_threads_do_not_matter():
 )
 def test_gradients_of_whole_networks_are_right_where_arrays_are_used_again(mixing, diffusion, boundary):
     images, rng = load_dataset("mnist-012").train.images[:5], RNG(6)
-    more = {"mixing": mixing, "active": "all", "smoothing": 1.0, "diffusion": diffusion, "boundary": boundary}
+    more = {"mixing": mixing, "active_set": "all", "smoothing": 1.0, "diffusion": diffusion, "boundary": boundary}
     network = build_network(NETWORK, (28, 28), 3, dtype="float64", **more)
     for layer in (layer for layer in network.layers if isinstance(layer, PairedConv)):
         layer.params["threshold"] += 0.05  # the first starts at 0, where abs(theta) has no derivative
@@ -299,7 +299,7 @@ def test_wrong_arguments_are_refused():
         build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="none")
     with pytest.raises(UsageError, match="'all' goes with mixing 'pairs'"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, active_set="all")
-    with pytest.raises(UsageError, match="share from 0 to 1"):
+    with pytest.raises(UsageError, match="deviation_floor must be a number from 0 to 1"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, deviation_floor=2)
 
 

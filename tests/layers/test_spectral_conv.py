@@ -108,7 +108,7 @@ def test_maps_on_another_graph_are_refused(rng):
         layer.forward(GraphSignal(signal.values[:, :10], signal.active[:, :10]))
 
 
-@pytest.mark.parametrize("mistake", [{"active": "some"}, {"mixing": "none"}])
+@pytest.mark.parametrize("mistake", [{"active_set": "some"}, {"mixing": "none"}])
 def test_unknown_options_are_refused(mistake):
     with pytest.raises(UsageError, match="must be"):
         tigra.build_network("SC[2, 1]-S[1]", (3, 3), 2, **mistake)

@@ -102,7 +102,7 @@ def test_logarithms_refuse_what_has_none():
     for offset in (np.array([1.0, 0.0]), np.array([1.0, np.inf]), np.ones(3), np.ones(2, int), [1.0, 1.0]):
         with pytest.raises(ShapeError, match="positive offset for each feature, an even number"):
             Logarithm(offset)
-    for wrong in ({"share": -0.1}, {"share": np.nan}, {"floor": 2}, {"floor": "0.1"}):
+    for wrong in ({"share": -0.1}, {"share": np.nan}, {"deviation_floor": 2}, {"deviation_floor": "0.1"}):
         with pytest.raises(UsageError, match="share and deviation_floor from 0 to 1"):
             Logarithm(np.ones(2), **wrong)
     with pytest.raises(ShapeError, match=r"expects features \(2, B\), got \(3, 1\)"):

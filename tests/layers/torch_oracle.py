@@ -38,7 +38,7 @@ def images_and_labels(name):
 def make_network(name):
     """A small network in float64 whose parameters are waves, none of them 0; its constants fit the images."""
     architecture, shape = NETWORKS[name]
-    network = build_network(architecture, shape, 3, dtype="float64", init="he")
+    network = build_network(architecture, shape, 3, dtype="float64", dense_init="he")
     network.parameters[:] = wave(network.parameters.size, phase=0.3, scale=0.5)
     for layer in network.layers:
         if "gamma" in layer.params:

@@ -130,7 +130,7 @@ def test_a_new_kind_of_layer_is_registered_without_touching_the_parser():
     [
         ({"n_classes": 1}, "n_classes must be a whole number of at least 2"),
         ({"dtype": "float16"}, "float32"),
-        ({"init": "ones"}, "default, paper"),
+        ({"dense_init": "ones"}, "default, paper"),
         ({"smoothing": -1.0}, "smoothing"),
         ({"smoothing": float("nan")}, "smoothing"),
         ({"smoothing": 1e9}, "smoothing"),
@@ -159,7 +159,7 @@ def test_a_layer_object_stands_in_a_network_once():
 
 
 def test_logarithms_of_statistics_are_standardised(rng):
-    network = tigra.build_network("S[1]-FC[2]", (4, 4), 2, log=0.05, deviation_floor=0.02)
+    network = tigra.build_network("S[1]-FC[2]", (4, 4), 2, log_offset=0.05, deviation_floor=0.02)
     assert [type(layer).__name__ for layer in network.layers[:3]] == ["Statistics", "Logarithm", "Standardise"]
     assert (network.layers[1].share, network.layers[1].deviation_floor, network.layers[2].deviation_floor) == (
         0.05,
@@ -172,7 +172,7 @@ def test_logarithms_of_statistics_are_standardised(rng):
     np.testing.assert_allclose(columns.mean(axis=1), 0, atol=1e-5)
     assert 0.9 < columns.std() <= 1
     with pytest.raises(UsageError, match="log_offset must be a number from 0 to 1, got -1"):
-        tigra.build_network("S[1]", (4, 4), 2, log=-1)
-    for name in ("log", "floor"):
-        with pytest.raises(UsageError, match=f"{name} is for statistics that are standardised"):
+        tigra.build_network("S[1]", (4, 4), 2, log_offset=-1)
+    for name in ("log_offset", "deviation_floor"):
+        with pytest.raises(UsageError, match=f"{name} has no effect on statistics that are not standardised"):
             tigra.build_network("S[1]", (4, 4), 2, standardise=False, **{name: 0.1})

@@ -29,11 +29,11 @@ VARIANTS = {
     "recipe": {"diagonal_weight": 0.25, "smoothing": 1.0},
     "free boundary": {"boundary": "free", "diagonal_weight": 0.3},
     "4 neighbours": {"neighbours": 4},
-    "union": {"active": "union", "diagonal_weight": 0.25, "smoothing": 1.0},
+    "union": {"active_set": "union", "diagonal_weight": 0.25, "smoothing": 1.0},
     "full mixing": {"mixing": "full", "diagonal_weight": 0.25},
     "all beyond the paper": {
-        "mixing": "gradients", "active": "all", "diagonal_weight": 0.25, "smoothing": 0.3, "floor": 0.01, "log": 0.03,
-        "ground": "border", "diffusion": 1,
+        "mixing": "gradients", "active_set": "all", "diagonal_weight": 0.25, "smoothing": 0.3, "deviation_floor": 0.01,
+        "log_offset": 0.03, "background": "border", "diffusion": 1,
     },
 }  # fmt: skip
 

@@ -115,18 +115,18 @@ def test_a_margin_is_the_image_in_a_frame_of_zeros(images):
     np.testing.assert_array_equal(framed.scores(images), larger.scores(padded))
 
 
-def test_ground_of_any_grey_is_taken_away(images):
+def test_background_of_any_grey_is_taken_away(images):
     options = {"n_classes": 3, "smoothing": 0.7, "margin": 2, "seed": 4, "dtype": "float64"}
     plain = tigra.build_network("SC[2, 2]-DP[40]-S[2]-FC[4]", (5, 6), **options)
-    network = tigra.build_network("SC[2, 2]-DP[40]-S[2]-FC[4]", (5, 6), ground="border", **options)
+    network = tigra.build_network("SC[2, 2]-DP[40]-S[2]-FC[4]", (5, 6), background="border", **options)
     things = np.pad(np.random.default_rng(3).random((4, 3, 4)), ((0, 0), (1, 1), (1, 1)))
     np.testing.assert_array_equal(network.scores(things), plain.scores(things))
     np.testing.assert_allclose(network.scores(things + 0.25), network.scores(things), atol=1e-12)
     assert np.abs(plain.scores(things + 0.25) - plain.scores(things)).max() > 1e-3
-    turned = tigra.build_network("SC[2, 2]-DP[40]-S[2]-FC[4]", (6, 5), ground="border", **options)
+    turned = tigra.build_network("SC[2, 2]-DP[40]-S[2]-FC[4]", (6, 5), background="border", **options)
     np.testing.assert_allclose(turned.scores(np.rot90(things + 0.25, axes=(1, 2))), network.scores(things), atol=1e-12)
-    with pytest.raises(UsageError, match="ground must be one of black, border, got 'white'"):
-        tigra.build_network("S[1]", (5, 6), 3, ground="white")
+    with pytest.raises(UsageError, match="background must be one of black, border, got 'white'"):
+        tigra.build_network("S[1]", (5, 6), 3, background="white")
 
 
 def test_without_statistics_there_are_no_features(network, images):

@@ -30,10 +30,10 @@ def test_jittered_images_are_moved_anew_in_every_epoch_and_nothing_else_moves_th
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_grey_ground_is_moved_with_the_image(small_network, small_splits, dtype):
+def test_a_grey_background_is_moved_with_the_image(small_network, small_splits, dtype):
     things = np.zeros((48, 14, 14), dtype)
     things[:, 3:-3, 3:-3] = small_splits.train.images[:, 3:-3, 3:-3] / 2
-    on_black, on_grey = (small_network(ground=ground, dtype="float64") for ground in ("black", "border"))
+    on_black, on_grey = (small_network(background=background, dtype="float64") for background in ("black", "border"))
     plain = JitteredImages(on_black, things, jitter=0.9, seed=3)
     grey = JitteredImages(on_grey, things + dtype(0.25), jitter=0.9, seed=3)
     difference = np.abs(grey[:] - plain[:])

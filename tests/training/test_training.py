@@ -1,5 +1,7 @@
 """Learning: it works, one seed decides it all, and a run can be cut and taken up at any step."""
 
+import gc
+import inspect
 import tracemalloc
 
 import numpy as np
@@ -370,7 +372,7 @@ def test_memory_is_flat_over_epochs(small_network, small_splits):
     assert max(peaks[4:]) < 1.02 * peaks[1] + 20_000
 
 
-@pytest.mark.parametrize("options", [{}, {"mixing": "full"}, {"active": "union"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"mixing": "full"}, {"active_set": "union"}], ids=str)
 def test_steady_epochs_fetch_no_large_arrays(mnist_012, options):
     """Whatever the sizes of micro-batches: 103 images in batches of 60 are parts of 32, 28, 24 and 19."""
     n_maps, n_nodes, n_images = 9, 28 * 28, 103
@@ -388,3 +390,27 @@ def test_steady_epochs_fetch_no_large_arrays(mnist_012, options):
     one_map = n_nodes * 32 * 4
     assert fetched[0] > 4 * n_maps * one_map  # the first epoch makes the arrays
     assert max(fetched[1:]) < 6 * one_map  # images, their sets, and small things
+
+
+def test_a_pair_of_training_and_validation_set_will_do(small_network, small_splits):
+    train, valid = small_splits.train, small_splits.valid
+    options = {"epochs": 2, "batch_size": 24}
+    expected = list(tigra.fit(small_network(), small_splits, **options))
+    assert list(tigra.fit(small_network(), (train, valid), **options)) == expected
+    assert list(tigra.fit(small_network(), [tuple(train), tuple(valid)], **options)) == expected
+    for wrong in (train.images, (train,), (train, valid, valid), None, ("a", "b")):
+        with pytest.raises((UsageError, ShapeError), match="Expected"):
+            tigra.fit(small_network(), wrong)
+
+
+def test_fit_warns_when_no_epoch_is_asked_for(small_network, small_splits, recwarn):
+    with pytest.warns(RuntimeWarning, match="no epoch was asked for, so nothing was trained"):
+        tigra.fit(small_network(), small_splits, epochs=1)
+        gc.collect()
+    recwarn.clear()
+    epochs = tigra.fit(small_network(), small_splits, epochs=2, batch_size=24)
+    assert next(epochs).number == 1 and inspect.isgenerator(epochs.epochs)
+    epochs.close()
+    del epochs
+    gc.collect()
+    assert not [warning for warning in recwarn if "no epoch" in str(warning.message)]

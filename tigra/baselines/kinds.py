@@ -84,10 +84,10 @@ class ConvKind(LayerKind):
 
     def shapes(self, numbers, site):
         """Of weight and bias."""
-        return Conv.shapes(site.size, *numbers, FILTER_SIZE)
+        return Conv.shapes(site.size, numbers[0], FILTER_SIZE)
 
     def build(self, numbers, site):
-        return [Conv.init(site.size, *numbers, FILTER_SIZE, site.rng, site.dtype), ReLU()]
+        return [Conv.init(site.size, numbers[0], FILTER_SIZE, site.rng, site.dtype), ReLU()]
 
 
 @layer_kind("P")
@@ -172,7 +172,8 @@ class HarmonicConvKind(LayerKind):
         return HarmonicConv.shapes(*numbers)
 
     def build(self, numbers, site):
-        return [HarmonicConv.init(*numbers, site.rng, site.dtype, real=site.gives == "planes")]
+        n_in, n_out = numbers
+        return [HarmonicConv.init(n_in, n_out, site.rng, site.dtype, real=site.gives == "planes")]
 
 
 @layer_kind("HCN")
@@ -222,11 +223,11 @@ class HarmonicHeadKind(LayerKind):
 
     def shapes(self, numbers, site):
         """Of the last convolution, and of the head's bias."""
-        return HarmonicConv.shapes(site.size, *numbers, phases=False) | {"bias": numbers}
+        return HarmonicConv.shapes(site.size, numbers[0], phases=False) | {"bias": numbers}
 
     def build(self, numbers, site):
-        last = HarmonicConv.init(site.size, *numbers, site.rng, site.dtype, phases=False)
-        return [last, InvariantHead.init(*numbers, site.dtype)]
+        last = HarmonicConv.init(site.size, numbers[0], site.rng, site.dtype, phases=False)
+        return [last, InvariantHead.init(numbers[0], site.dtype)]
 
 
 def same_maps(item: Item, site: Site) -> None:

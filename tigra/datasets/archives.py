@@ -28,7 +28,7 @@ HEADERS = 1 << 16  # bytes that a tar may spend on the headers between two membe
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, ValueError, RuntimeError
 )  # fmt: skip
-UNPACKERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+UNPACKERS: dict[bytes, Callable] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 FORBIDDEN_NAME = re.compile(r"^/|^[A-Za-z]:|(^|/)\.\.(/|$)|[\\\x00-\x1f\x7f]")
 
 
@@ -202,7 +202,7 @@ class _Forward:
 
 def _tar_members(file, wanted, limits) -> Iterator[tuple[str, bytes]]:
     stream, tally = _Forward(file), _Tally(limits)
-    with tarfile.open(fileobj=stream, mode="r:") as archive:
+    with tarfile.open(fileobj=stream, mode="r:") as archive:  # type: ignore[call-overload]  # reads, seeks, tells
         while member := archive.next():
             archive.members.clear()  # or every header ever read would be kept
             name = safe_name(member.name)

@@ -234,7 +234,8 @@ def _check_parts(class_names, labels, parts, folders: set[str], notes) -> None:
 def _drawn_parts(parts, labels, class_names, seed) -> tuple[np.ndarray, str]:
     """(part of each picture, words): where valid or test is missing, it is drawn from the training pictures."""
     parts = np.where(parts == "", "train", parts).astype("U5")
-    rng, drawn = generator(seed, "split"), []
+    rng = generator(seed, "split")
+    drawn: list[str] = []
     for part, share in (("test", SHARE), ("valid", SHARE / (1 - SHARE))):
         if not (parts == part).any():
             places = np.flatnonzero(parts == "train")

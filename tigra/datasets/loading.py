@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from tigra.errors import UsageError
 from tigra.images.transforms import INTERPOLATIONS
 from tigra.option_fields import unknown_option
 
-DATASETS = {
+DATASETS: dict[str, Callable[..., Splits]] = {
     "mnist-012": load_mnist_012,
     "mnist-rot": load_mnist_rot,
     "mnist-trans": load_mnist_trans,
@@ -31,8 +33,8 @@ DATASETS = {
 def register_dataset(name: str, loader: Callable[..., Splits]) -> None:
     """Make a data set known by its name, to `load_dataset` and to all commands.
 
-    loader : function (seed, interpolation, ...) -> Splits; its further keywords are the data set's options. If it has
-        arguments data_dir, threads or on_progress, it is given those of `load_dataset`.
+    loader : function -> Splits. Of the arguments of `load_dataset` (seed, interpolation, data_dir, threads,
+        on_progress) it gets those that it has; its other arguments are the data set's options.
     """
     known = DATASETS.get(name)
     if not name or "/" in name or (known is not None and known.__qualname__ != loader.__qualname__):
@@ -75,9 +77,11 @@ def load_dataset(
     for option in options:
         if option not in known:
             raise unknown_option(name, option, known)
-    surroundings = {"data_dir": data_dir, "threads": threads, "on_progress": on_progress}
-    taken = {key: value for key, value in surroundings.items() if key in inspect.signature(loader).parameters}
-    return loader(seed=int(seed), interpolation=interpolation, **taken, **options)
+    chosen = {"seed": int(seed), "interpolation": interpolation, **options}
+    given = chosen | {"data_dir": data_dir, "threads": threads, "on_progress": on_progress}
+    taken = inspect.signature(loader).parameters
+    splits = loader(**{key: value for key, value in given.items() if key in taken})
+    return splits if splits.options else replace(splits, options=chosen)  # what to call this with, to have it again
 
 
 def loader_of(name) -> Callable[..., Splits]:
@@ -85,12 +89,7 @@ def loader_of(name) -> Callable[..., Splits]:
     if isinstance(name, str) and name in DATASETS:
         return DATASETS[name]
     if isinstance(name, (str, os.PathLike)) and os.path.isdir(name):
-
-        def load_this_folder(**options):
-            return load_folder(name, **options)
-
-        load_this_folder.__signature__ = inspect.signature(load_folder)
-        return load_this_folder
+        return partial(load_folder, name)
     raise UsageError(
         f"There is no data set {name!r}; choose one of {', '.join(DATASETS)}, or give a folder of pictures."
     )

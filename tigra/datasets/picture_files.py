@@ -10,9 +10,9 @@ from typing import NamedTuple
 from tigra.errors import DatasetError
 from tigra.images.pictures import picture_size
 
-PARTS = {name: "train" for name in ("train", "training")}
-PARTS |= {name: "valid" for name in ("valid", "val", "validation", "dev")}
-PARTS |= {name: "test" for name in ("test", "testing", "eval", "evaluation")}
+PARTS = dict.fromkeys(("train", "training"), "train")
+PARTS |= dict.fromkeys(("valid", "val", "validation", "dev"), "valid")
+PARTS |= dict.fromkeys(("test", "testing", "eval", "evaluation"), "test")
 USUAL_SIZE = 50, 50  # the paper's for photographs; pictures that all have one smaller size keep it
 N_SIZES = 200  # pictures looked at to find out their size
 
@@ -129,7 +129,7 @@ def usual_size(files: list[PictureFile], is_square: bool = False) -> tuple[int, 
     is_square : make it square, so that nothing is cut off when they are turned by 90 degrees
     """
     step = -(-len(files) // N_SIZES)
-    sizes = {picture_size(file.path) for file in files[::step]} - {None}
+    sizes = {size for file in files[::step] if (size := picture_size(file.path))}
     if len(sizes) == 1:
         (height, width) = next(iter(sizes))
         if height <= USUAL_SIZE[0] and width <= USUAL_SIZE[1]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from functools import partial
 from importlib import resources
+from numbers import Real
 
 import numpy as np
 
@@ -100,20 +101,20 @@ def load_mnist_trans(
     size = checked_shape(size)
     if shifts not in ("whole", "real"):
         raise UsageError(f"shifts must be 'whole' or 'real', got {shifts!r}.")
-    if not (np.isscalar(max_shift) and np.isreal(max_shift) and 0 <= max_shift <= max(size)):
+    if not (isinstance(max_shift, Real) and 0 <= float(max_shift) <= max(size)):
         raise UsageError(f"max_shift must be a number of pixels from 0 to {max(size)}, got {max_shift!r}.")
-    whole = shifts == "whole"
+    whole, largest = shifts == "whole", float(max_shift)
     how = "whole pixels" if whole else f"real numbers of pixels, {interpolation} interpolation"
     return assemble(
         "mnist-trans",
         _digits_0_to_8(data_dir, seed, n_train, n_valid, lambda images: pad(images, size)),
         class_names=[str(digit) for digit in range(9)],
-        transform=partial(random_shifts, largest=max_shift, whole=whole, interpolation=interpolation),
+        transform=partial(random_shifts, largest=largest, whole=whole, interpolation=interpolation),
         seed=seed,
         train_rotations=train_rotations,
         interpolation=interpolation,
         before=f"digits 0-8 padded to {size[0]}x{size[1]}, ",
-        test_words=f"test shifted by up to {int(max_shift) if whole else max_shift:g} pixels each way, {how}",
+        test_words=f"test shifted by up to {int(largest) if whole else largest:g} pixels each way, {how}",
         options={"size": size, "max_shift": max_shift, "shifts": shifts, "n_train": n_train, "n_valid": n_valid},
     )
 
@@ -178,6 +179,8 @@ def load_eth_80(
         turn = (objects - fold) % 10
         train, valid, test = (np.flatnonzero(mask) for mask in (turn > 1, turn == 1, turn == 0))
         words, options = f"split by object, fold {fold}", {"fold": int(fold)}
+    found = find("eth80", data_dir)
+    assert found is not None  # its pictures were read just now
     parts = {
         part: Split(StoredImages(pixels, rows), labels[rows])
         for part, rows in (("train", train), ("valid", valid), ("test", test))
@@ -190,7 +193,7 @@ def load_eth_80(
         seed=seed,
         train_rotations=train_rotations,
         interpolation=interpolation,
-        before=f"{find('eth80', data_dir).paths[0].name}, {size[0]}x{size[1]} grey, {words}, ",
+        before=f"{found.paths[0].name}, {size[0]}x{size[1]} grey, {words}, ",
         test_words=f"test {ROTATED}, {interpolation} interpolation" if test_rotations else "test as photographed",
         options={"size": size, "split": split, **options, "test_rotations": bool(test_rotations)},
     )

@@ -227,13 +227,15 @@ def pictures_in(path: Path) -> Iterator[tuple[str, str, str, bytes]]:
     """The pictures of ETH-80 in an archive, or in an unpacked folder, as `eth80_pictures` gives them."""
     names = _complete(_unpacked_names(path) if path.is_dir() else member_names(path), path)
     for name, content in read_in_order(path, names):
-        object_name, class_name, _, view = PICTURE.fullmatch(name).groups()
+        match = PICTURE.fullmatch(name)
+        assert match is not None  # `_complete` has seen to it
+        object_name, class_name, _, view = match.groups()
         yield class_name, object_name, view, content
 
 
 def _complete(names: list[str], path: Path) -> list[str]:
     """Those of the names that are pictures, in order; DatasetError if they are not all of ETH-80."""
-    objects = {kind: defaultdict(set) for kind in ETH80_CLASSES}
+    objects: dict[str, dict[str, set[str]]] = {kind: defaultdict(set) for kind in ETH80_CLASSES}
     order = {}
     for name in names:
         if match := PICTURE.fullmatch(name):
@@ -253,7 +255,7 @@ def _complete(names: list[str], path: Path) -> list[str]:
     if faults:
         more = f" and {len(faults) - 5} such faults more" if len(faults) > 5 else ""
         raise DatasetError(f"{path} is not all of ETH-80: it has {', '.join(faults[:5])}{more}. Get it again.")
-    return sorted(order, key=order.get)
+    return sorted(order, key=order.__getitem__)
 
 
 def check(path: Path) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tigra.errors import DatasetError, UsageError
-from tigra.images.store import LazyImages, TurnedImages
+from tigra.images.store import Images, LazyImages, TurnedImages
 from tigra.images.transforms import rotate
 from tigra.seeding import generator
 
@@ -18,7 +18,7 @@ from tigra.seeding import generator
 class Split(NamedTuple):
     """images : array (n, height, width), real, in [0, 1], or LazyImages; labels : integers (n,)."""
 
-    images: np.ndarray
+    images: Images
     labels: np.ndarray
 
 
@@ -100,7 +100,7 @@ def _hash_of(*arrays) -> str:
     for array in arrays:
         array, kind = (array, "<f8") if np.ndim(array) == 3 else (np.asarray(array), "<i8")
         for start in range(0, len(array), 1024):  # a part at a time, for memory's sake
-            digest.update(np.ascontiguousarray(array[start : start + 1024], dtype=kind))
+            digest.update(np.ascontiguousarray(array[start : start + 1024], dtype=kind).data)
     return digest.hexdigest()
 
 
@@ -119,7 +119,7 @@ def _turned(images, degrees, interpolation):
 def check_rotations(n_angles: int | str) -> None:
     """Raise UsageError unless `train_rotations` is "random" or a whole number from 0 to 360."""
     is_number = isinstance(n_angles, (int, np.integer)) and not isinstance(n_angles, bool)
-    if n_angles != "random" and not (is_number and 0 <= n_angles <= 360):
+    if n_angles != "random" and not (is_number and n_angles in range(361)):
         raise UsageError(f"train_rotations must be 'random' or a whole number from 0 to 360, got {n_angles!r}.")
 
 
@@ -132,7 +132,7 @@ def with_train_rotations(train: Split, n_angles: int | str, seed: int, interpola
     if n_angles in (0, 1):
         return train, "upright"
     rng = generator(seed, "train rotations")
-    if n_angles == "random":
+    if isinstance(n_angles, str):
         return Split(turned_at_random(train.images, rng, interpolation), train.labels), "rotated by [0, 360) degrees"
     degrees = 360.0 / n_angles * rng.integers(n_angles, size=len(train.labels))
     turned = Split(_turned(train.images, degrees, interpolation), train.labels)

@@ -1,6 +1,6 @@
 """Methods as things: each has a name, recipes, and starts runs. One registry, with one door: `register_method`.
 
-TIGraNet, ConvNet, STN and HarmNet are networks that are trained; DeepScat is fitted; one nearest neighbour does neither.
+TIGraNet, ConvNet, STN and HarmNet are networks, which are trained; DeepScat is fitted; nearest neighbour does neither.
 A user's own method (docs/extending.md) is one more object with the same three answers.
 """
 

@@ -1,9 +1,9 @@
 """The recipe book: for each method and data set the architecture and the options to start with, as data.
 
 TIGraNet has two recipes for each data set. "paper" is what the paper prints: its architecture (Table 1), its start
-values, raw statistics, edges of weight 1 on the 8-neighbour grid, Adam; where it is silent, Adam's usual rate and batches
-of 50 or 100. "best" is what was found since (docs/results.md says what was tried): still a TIGraNet, still trained on
-upright images only.
+values, raw statistics, edges of weight 1 on the 8-neighbour grid, Adam; where it is silent, Adam's usual rate and
+batches of 50 or 100. "best" is what was found since (docs/results.md says what was tried): still a TIGraNet, still
+trained on upright images only.
 
 ConvNet, STN and HarmNet have the architectures of the paper's Table 1. The paper does not say how they were started and
 trained. "best" starts their FC layers from He's values, "paper" from U[-1, 1], as the paper says of TIGraNet's, because
@@ -182,7 +182,7 @@ class DeepScatRecipe:
         return replace(self, architecture=changes["architecture"], candidates=free, limits_size=False)
 
 
-CANDIDATES = {"dimension": [20, 5, 10, 40, 60], "log": [False, True], "standardise": [False, True]}
+CANDIDATES: dict[str, list] = {"dimension": [20, 5, 10, 40, 60], "log": [False, True], "standardise": [False, True]}
 OCTAVES = {"mnist-012": 4, "mnist-rot": 4, "mnist-trans": 5, "eth-80": 5, "folder": 5}
 DEEPSCAT_RECIPES: dict[str, dict[str, DeepScatRecipe]] = {
     dataset: {

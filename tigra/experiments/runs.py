@@ -18,6 +18,7 @@ from tigra.errors import DatasetError, ModelFileError
 from tigra.files.cache import cache_folder
 from tigra.model_file import Model, save
 from tigra.models.classifier import Classifier, accuracy
+from tigra.models.network import Network
 from tigra.options import FitOptions
 from tigra.training import Training
 
@@ -34,7 +35,7 @@ class Watch(NamedTuple):
     show : called with (what is done, how many, of how many); should_stop : asked after every step, and by every `look`
     """
 
-    show: Callable[[str, int, int], None] = lambda what, done=0, total=0: None
+    show: Callable[[str, int, int], None] = lambda what, done, total: None
     should_stop: Callable[[], bool] = lambda: False
 
     def look(self, what: str, done: int = 0, total: int = 0) -> None:
@@ -89,7 +90,7 @@ class NetworkRun(Run):
         self.training, self.splits = training, splits
 
     @property
-    def is_finished(self) -> bool:
+    def is_finished(self) -> bool:  # type: ignore[override]  # other runs set it at their end
         """Whether the last epoch is done."""
         return self.training.is_finished
 
@@ -103,9 +104,10 @@ class NetworkRun(Run):
 
     def _so_far(self) -> str:
         """What the epochs brought, for a live line."""
-        if not self.training.history:
+        best = self.training.best_epoch
+        if best is None:
             return ""
-        last, best = self.training.history[-1], self.training.best_epoch
+        last = self.training.history[-1]
         return (
             f"  loss {last.loss:.4f}  valid {100 * last.valid_accuracy:.1f} % (best {100 * best.valid_accuracy:.1f} %)"
         )
@@ -147,11 +149,6 @@ class DeepScatRun(Run):
         self.recipe, self.splits, self.seed, self.threads = recipe, splits, seed, threads
         self._model: Classifier | None = None
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether it is fitted."""
-        return self._model is not None
-
     def steps(self, watch: Watch) -> Iterator[None]:
         """Fit; features that were computed before a stop are found in the cache folder."""
         recipe = self.recipe
@@ -166,6 +163,7 @@ class DeepScatRun(Run):
             on_progress=watch.look,
         )
         self._model.class_names = self.splits.class_names
+        self.is_finished = True
         yield
 
     @property
@@ -242,6 +240,7 @@ def resume(model: Model, splits: Splits, path, threads: int = 1) -> NetworkRun:
         raise ModelFileError(f"{path} holds a finished run, there is nothing to resume; start a new one.")
     arrays, numbers = model.resume
     try:
+        assert isinstance(model.network, Network)
         training = Training(model.network, splits, FitOptions.from_json(numbers["options"]), threads)
         if training.data_hash != numbers["data_hash"]:
             raise DatasetError(

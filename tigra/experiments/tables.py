@@ -51,7 +51,7 @@ class Table:
 
 TURNED = {"cubic": {"interpolation": "cubic"}, "linear": {"interpolation": "linear"}}
 SHIFTED = {"whole pixels": {"shifts": "whole"}, "real, cubic": {"shifts": "real", "interpolation": "cubic"}}
-AS_THEY_ARE = {"as photographed": {}}
+AS_THEY_ARE: dict[str, dict] = {"as photographed": {}}
 ALL_012 = {"all_test": True}
 TURNED_012 = ALL_012 | {"train_rotations": "random"}
 BY_OBJECT = {"split": "object"}

@@ -47,7 +47,7 @@ def drawing():
         yield
 
 
-def new_figure(height: float, width: float = WIDTH, layout: str = "constrained"):
+def new_figure(height: float, width: float = WIDTH, layout: str | None = "constrained"):
     """An empty figure of this size in inches; no window, no global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def as_files(figure, kinds, title: str, description: str) -> dict[str, bytes]:
     contents = {}
     for kind in kinds:
         content = io.BytesIO()
-        facts = {"Title": title, "Description": description}
+        facts: dict[str, str | None] = {"Title": title, "Description": description}
         facts |= {"Date": None, "Creator": "tigra"} if kind == "svg" else {"Software": "tigra"}
         figure.savefig(content, format=kind, dpi=DPI, metadata=facts)
         figure.set_layout_engine("none")  # places are found once, and hold for the next kind

@@ -115,7 +115,8 @@ def exhibit(
         chosen = int(np.searchsorted(rows, chosen))
     return Exhibit(
         network,
-        *(Split(split.images[rows], np.asarray(split.labels)[rows]) for split in (splits.test_upright, splits.test)),
+        upright=Split(splits.test_upright.images[rows], np.asarray(splits.test_upright.labels)[rows]),
+        test=Split(splits.test.images[rows], np.asarray(splits.test.labels)[rows]),
         n_available=n_available,
         is_transformed=splits.transform is not None,
         dataset=splits.name,

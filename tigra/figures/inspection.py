@@ -6,7 +6,7 @@ pictures (n, maps, height, width) on the whole grid, that is, with the network's
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
@@ -136,14 +136,14 @@ def steps(network: Network, images, most_maps: int = 3) -> list[Step]:
 
 
 def _steps_of_one(network: Network, prepared: np.ndarray, most_maps: int) -> list[Step]:
-    signal = network.signal(prepared)
-    taken = [_as_pictures("image", 0, signal, network.graph.shape, most_maps)]
+    signal: Any = network.signal(prepared)
+    taken = [_as_pictures("image", 0, signal, network.options.grid_shape, most_maps)]
     for layer, number in zip(network.layers, layer_numbers(network.layers), strict=True):
         if layer.gives_features:
             return taken
         signal = layer.forward(signal)
         layer.forget()
-        taken.append(_as_pictures(layer.label, number, signal, network.graph.shape, most_maps))
+        taken.append(_as_pictures(layer.label, number, signal, network.options.grid_shape, most_maps))
     return taken
 
 
@@ -178,7 +178,7 @@ def chebyshev_signals(network: Network, image: np.ndarray, number: int | None = 
     z = network.replica().forward(network.signal(network.prepare(image[None])), until=place).values
     moments = network.features(image[None]).reshape(len(z), layer.max_order + 1, 2)
     i = int(moments[:, 0, 0].argmax()) if number is None else number
-    signals = [t[0, :, 0].reshape(network.graph.shape).copy() for t in _chebyshev(layer, z[i : i + 1])]
+    signals = [t[0, :, 0].reshape(network.options.grid_shape).copy() for t in _chebyshev(layer, z[i : i + 1])]
     return ChebyshevSignals(i, np.stack(signals), moments)
 
 

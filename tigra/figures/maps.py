@@ -60,7 +60,7 @@ def rotations(exhibit: Exhibit):
         raise NothingToShow("the network has no spectral layer")
     row_labels = ["image", *(_heading(step, f"filter {step.maps[place] + 1}") for step, place in rows)]
     heads = [f"{angle}°" for angle in ANGLES]
-    sheet = TileSheet(network.graph.shape, row_labels, heads, bars=True)
+    sheet = TileSheet(network.options.grid_shape, row_labels, heads, bars=True)
     predicted, truth = network.predict(turned, exhibit.threads), exhibit.upright.labels[exhibit.subject]
     for column in range(len(ANGLES)):
         sheet.image(0, column, framed(turned[column], network.options.margin))
@@ -106,7 +106,7 @@ def pooling(exhibit: Exhibit):
     for step, place in columns:
         heads.append(_heading(step, "active sets" if place is None else f"map {step.maps[place] + 1}"))
     row_labels = [written(names[exhibit.test.labels[number]]) for number in numbers]
-    sheet = TileSheet(network.graph.shape, row_labels, heads, foot=True)
+    sheet = TileSheet(network.options.grid_shape, row_labels, heads, foot=True)
     for row, number in enumerate(numbers):
         _labelled_image(sheet, row, 0, exhibit, number, margin=network.options.margin)
         for column, (step, place) in enumerate(columns, start=1):
@@ -148,7 +148,7 @@ def mistakes(exhibit: Exhibit, n_rows: int = 7):
         f"{'wrong' if exhibit.is_wrong[number] else 'right'}:\nis {written(names[exhibit.test.labels[number]], 12)}"
         for number in numbers
     ]
-    sheet = TileSheet(network.graph.shape, row_labels, heads)
+    sheet = TileSheet(network.options.grid_shape, row_labels, heads)
     for row, number in enumerate(numbers):
         _labelled_image(sheet, row, 0, exhibit, number, margin=network.options.margin)
         for column, (step, place) in enumerate(columns, start=1):

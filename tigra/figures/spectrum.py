@@ -15,6 +15,7 @@ from tigra.figures.exhibit import Exhibit
 from tigra.figures.inspection import FilterBank, filter_banks, highest_frequency, spread
 from tigra.figures.maps import NothingToShow, framed
 from tigra.figures.tiles import show_image
+from tigra.graph import GridGraph
 
 WINDOW = 7  # nodes along each side of the part of the graph that is drawn
 MOST_BANKS = 4
@@ -22,7 +23,8 @@ MOST_BANKS = 4
 
 def graph(exhibit: Exhibit):
     """The image, some of its pixels as nodes with their edges, and a row of the Laplacian."""
-    network = exhibit.network
+    network, grid = exhibit.network, exhibit.network.graph
+    assert isinstance(grid, GridGraph)  # an exhibit has no other
     image, margin = framed(exhibit.subject_image, network.options.margin), network.options.margin
     top, left, height, width = _liveliest_window(exhibit.subject_image)
     top, left = top + margin, left + margin
@@ -33,14 +35,13 @@ def graph(exhibit: Exhibit):
 
     whole.add_patch(Rectangle((left - 0.5, top - 0.5), width, height, fill=False, edgecolor=VERMILLION, linewidth=1.8))
     whole.set_title(f"image with margin, {image.shape[0]}x{image.shape[1]}")
-    _nodes_and_edges(part, network.graph, image, (top, left, height, width))
+    _nodes_and_edges(part, grid, image, (top, left, height, width))
     part.set_title("the framed part as a graph")
-    _laplacian_row(row, network.graph)
+    _laplacian_row(row, grid)
     row.set_title("L at an inner node")
     for axes in (whole, part, row):
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
-    grid = network.graph
     text = (
         f"An image as a signal on a grid graph of {grid.n_nodes} nodes: every pixel (with the margin of"
         f" {margin} pixels) is a node, with edges to its {grid.neighbours} neighbours; line widths"

@@ -27,7 +27,7 @@ def statistics(exhibit: Exhibit):
     upright = chebyshev_signals(network, image)
     turned = chebyshev_signals(network, rotate(image[None], TURNED, exhibit.interpolation)[0], upright.map)
     orders = spread(len(upright.signals), 6)
-    height, width = network.graph.shape
+    height, width = network.options.grid_shape
     row_height = (WIDTH - 0.4) / 6 * height / width + 0.35
     figure = new_figure(height=row_height + 2.8)
     above, below = figure.subfigures(2, 1, height_ratios=[row_height, 2.8])
@@ -74,7 +74,7 @@ def turn(exhibit: Exhibit):
     network = exhibit.network
     turned = full_turn(network, exhibit.subject_image, 72, exhibit.interpolation, exhibit.threads)
     features, is_in_deviations = in_training_units(network, turned.features)
-    pixels = lively_pixels(exhibit.upright.images, turned.images, MOST_PIXELS)
+    pixels = lively_pixels(np.asarray(exhibit.upright.images), turned.images, MOST_PIXELS)
     figure = new_figure(height=6.2)
     above, middle, below = figure.subplots(3, 1, sharex=True, height_ratios=[1.2, 1.2, 1])
     _many_lines(above, turned.degrees, pixels)

@@ -43,6 +43,14 @@ NETWORK_CASES = {  # architecture, and the shape of its images
 }
 
 
+SECTIONS = {  # of docs/derivations.md
+    "Loss": 1, "Dense": 2, "ReLU": 3, "Standardise": 4, "Logarithm": 4, "Statistics": 5, "DynamicPool": 6,
+    "SpectralConv": 7, "Network": 8, "StandardisePixels": 11, "Flatten": 11, "MaxPool": 11, "Conv": 12,
+    "SpatialTransformer": 13, "HarmonicConv": 14, "ModulusReLU": 15, "ModulusNorm": 16, "MeanPool": 17,
+    "InvariantHead": 17, "PairedConv": 19,
+}  # fmt: skip
+
+
 def _signal(rng, n_maps, n_sets) -> GraphSignal:
     """Random maps on a 4x4 grid, with about two thirds of the nodes active."""
     n_nodes = GRID[0] * GRID[1]

@@ -6,32 +6,41 @@ missing there. The gradient that flows in from above is random: one of all ones 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tigra.errors import ShapeError, UsageError
-from tigra.gradcheck.cases import BATCH, LAYER_CASES, MARGIN, NETWORK_CASES
+from tigra.errors import ShapeError, TigraError, UsageError
+from tigra.gradcheck.cases import BATCH, LAYER_CASES, MARGIN, NETWORK_CASES, SECTIONS
 from tigra.graph import GraphSignal
 from tigra.layers import Layer
 from tigra.models import build_network
 from tigra.models.kinds import LAYER_KINDS
 from tigra.models.loss import negative_log_likelihood
+from tigra.seeding import generator
 
 STEP = 1e-6
+MOST_DRAWS = 1000  # of inputs, until none lies near a kink
 LAYER_TOLERANCE, NETWORK_TOLERANCE = 1e-7, 1e-6
 assert MARGIN >= 1000 * STEP
 
 
 class Check(NamedTuple):
-    """The outcome for one array: error is the relative error of `dE/d(what)` in `case`."""
+    """The outcome for one array: error is the relative error of `dE/d(what)` in `case`.
+
+    where : the function that computes the gradient, its file, and the section that derives it
+    """
 
     case: str
     what: str
     size: int
     error: float
     tolerance: float = LAYER_TOLERANCE
+    where: str = ""
 
     @property
     def passed(self) -> bool:
@@ -70,6 +79,20 @@ def relative_error(analytic: np.ndarray, numeric: np.ndarray) -> float:
     return np.abs(analytic - numeric).max() / scale if scale > 0 else 0.0
 
 
+def place_of(function: Callable, name: str) -> str:
+    """Where to look if a gradient is wrong: function, file, and section of the derivations.
+
+    >>> from tigra.layers import Dense
+    >>> place_of(Dense.backward, "Dense")
+    'Dense.backward in tigra/layers/dense.py, derived in docs/derivations.md, section 2'
+    """
+    file = Path(inspect.getfile(function))
+    root = Path(__file__).parents[2]
+    shown = file.relative_to(root) if file.is_relative_to(root) else file
+    derived = f", derived in docs/derivations.md, section {SECTIONS[name]}" if name in SECTIONS else ""
+    return f"{function.__qualname__} in {shown.as_posix()}{derived}"
+
+
 def values_of(x) -> np.ndarray:
     """The numbers of a layer's input or output: a graph signal's values, or the array itself."""
     return x.values if isinstance(x, GraphSignal) else x
@@ -89,17 +112,18 @@ def check_gradients(layer: Layer, x: Any, seed: int = 0, name: str = "") -> list
     for what, array in {"the input": values_of(x), **layer.params}.items():
         if np.asarray(array).dtype != np.float64:
             raise ShapeError(f"Gradients are checked in float64, but {what} is {np.asarray(array).dtype}; convert it.")
-    upstream = np.random.default_rng(seed).standard_normal(values_of(layer.forward(x)).shape)
+    upstream = generator(seed, "upstream").standard_normal(values_of(layer.forward(x)).shape)
     analytic = {"input": layer.backward(upstream), **layer.grads}
 
     def energy():
         return float(np.sum(upstream * values_of(layer.forward(x))))
 
-    name = name or type(layer).__name__
-    return [
-        Check(name, what, array.size, float(relative_error(analytic[what], numerical_gradient(energy, array))))
-        for what, array in {"input": values_of(x), **layer.params}.items()
-    ]
+    name, where = name or type(layer).__name__, place_of(type(layer).backward, type(layer).__name__)
+    checks = []
+    for what, array in {"input": values_of(x), **layer.params}.items():
+        error = float(relative_error(analytic[what], numerical_gradient(energy, array)))
+        checks.append(Check(name, what, array.size, error, where=where))
+    return checks
 
 
 def check_layer(name: str, seed: int = 0) -> list[Check]:
@@ -119,7 +143,8 @@ def check_loss(seed: int = 0) -> Iterator[Check]:
 
         _, analytic = negative_log_likelihood(scores, labels, label_smoothing=smoothing)
         error = relative_error(analytic, numerical_gradient(energy, scores))
-        yield Check(name, "scores", scores.size, float(error))
+        where = place_of(negative_log_likelihood, "Loss")
+        yield Check(name, "scores", scores.size, float(error), where=where)
 
 
 def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
@@ -132,13 +157,15 @@ def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
     architecture, shape = network_cases()[case]
     network = build_network(architecture, shape, 3, seed=seed, dtype="float64").replica(training=True)
     labels, start = np.array([0, 2]), network.parameters.copy()
-    while True:
+    for _ in range(MOST_DRAWS):
         network.parameters[:] = start + 0.1 * rng.standard_normal(start.size)  # a theta of the identity is on a kink
         images = rng.uniform(size=(BATCH, *shape))
         network.calibrate(rng.uniform(size=(20, *shape)))
         signal = network.signal(network.prepare(images))
         if _smooth_within(network, signal):
             break
+    else:
+        raise TigraError(f"{architecture} has a kink near every input that was tried; check its layers one by one.")
     _, grad = negative_log_likelihood(network.forward(signal), labels)
     network.backward(grad)
     analytic = [{name: grad.copy() for name, grad in layer.grads.items()} for layer in network.layers]
@@ -150,7 +177,8 @@ def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
         for name, array in layer.params.items():
             error = relative_error(analytic[number][name], numerical_gradient(energy, array))
             what = f"{number}.{type(layer).__name__}.{name}"
-            yield Check(case, what, array.size, float(error), NETWORK_TOLERANCE)
+            where = place_of(type(layer).backward, type(layer).__name__)
+            yield Check(case, what, array.size, float(error), NETWORK_TOLERANCE, where)
 
 
 def _smooth_within(network, signal) -> bool:
@@ -185,14 +213,22 @@ def network_cases() -> dict[str, tuple[str, tuple[int, int]]]:
     return NETWORK_CASES | examples
 
 
-def run_checks(only: str | None = None, seed: int = 0) -> Iterator[Check]:
-    """All checks, or those whose case begins with `only` (a layer's class name, Loss, Network, ConvNet ...)."""
-    cases = {name: (lambda name=name: check_layer(name, seed)) for name in LAYER_CASES}
-    cases |= {"Loss": lambda: check_loss(seed)}
-    cases |= {name: (lambda name=name: check_network(name, seed)) for name in network_cases()}
+def run_checks(
+    only: str | None = None,
+    seed: int = 0,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Iterator[Check]:
+    """All checks, or those whose case begins with `only` (a layer's class name, Loss, Network, ConvNet ...).
+
+    on_progress : called with (what is being checked, how many cases are done, of how many)
+    """
+    cases: dict[str, Callable[[], Iterable[Check]]] = {name: partial(check_layer, name, seed) for name in LAYER_CASES}
+    cases |= {"Loss": partial(check_loss, seed)}
+    cases |= {name: partial(check_network, name, seed) for name in network_cases()}
     chosen = [name for name in cases if only is None or name.split(",")[0].lower() == only.lower()]
     if not chosen:
         known = ", ".join(dict.fromkeys(name.split(",")[0] for name in cases))
         raise UsageError(f"There is no layer {only!r} to check; choose one of {known}.")
-    for name in chosen:
+    for done, name in enumerate(chosen):
+        on_progress(f"checking {name}", done, len(chosen))
         yield from cases[name]()

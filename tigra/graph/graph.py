@@ -103,6 +103,7 @@ class Graph:
         """d^-1/2 of every node as (N, 1) in dtype, made once; only on grids with a free boundary."""
         key = "scale", np.dtype(dtype)
         if key not in self._in_dtype:
+            assert self.stencil is not None and self.stencil.scale is not None
             self._in_dtype[key] = self.stencil.scale.astype(dtype)[:, None]
         return self._in_dtype[key]
 
@@ -121,7 +122,7 @@ class GridGraph(Graph):
         if boundary == "padded":
             degree = 4.0 + 4.0 * diagonal_weight
             self.degrees = np.full(height * width, degree)
-            self.stencil = Stencil(shape, 1.0 / degree, diagonal_weight / degree, None)
+            self.stencil = Stencil(shape, 1.0 / degree, diagonal_weight / degree, None)  # Eq. (1) [eq:laplacian]
             return
         above_or_below, beside = _path_degrees(height)[:, None], _path_degrees(width)
         self.degrees = (above_or_below + beside + diagonal_weight * above_or_below * beside).ravel()
@@ -192,7 +193,7 @@ def _checked_grid(shape, neighbours, diagonal_weight, boundary) -> tuple[int, in
     sizes = check_shape(shape)
     if neighbours not in (4, 8):
         raise UsageError(f"neighbours must be 4 or 8, got {neighbours!r}.")
-    if not (isinstance(diagonal_weight, Real) and np.isfinite(diagonal_weight) and diagonal_weight > 0):
+    if not (isinstance(diagonal_weight, Real) and 0 < float(diagonal_weight) < np.inf):
         raise UsageError(
             f"diagonal_weight must be a positive number, got {diagonal_weight!r};"
             " for a grid without diagonals use neighbours=4."
@@ -206,7 +207,7 @@ def _checked_adjacency(adjacency) -> sparse.csr_array:
     try:
         if np.iscomplexobj(adjacency):
             raise TypeError("its entries are complex")
-        matrix = sparse.csr_array(adjacency, dtype=np.float64)
+        matrix = sparse.csr_array(adjacency, dtype=np.float64, copy=True)  # it is tidied up below
     except (TypeError, ValueError) as error:
         raise GraphError(f"A graph needs a real (N, N) adjacency matrix: {error}.") from error
     matrix.sum_duplicates()

@@ -100,6 +100,7 @@ def is_padded_grid(graph: Graph) -> bool:
 
 def _stencil(graph: Graph, dtype) -> tuple:
     """((height, width), weight of straight neighbours, of diagonal ones), the weights in dtype."""
+    assert graph.stencil is not None
     shape, straight, diagonal, _ = graph.stencil
     return shape, dtype.type(straight), dtype.type(diagonal)
 

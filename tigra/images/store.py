@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -63,6 +64,9 @@ class LazyImages:
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return self[:].astype(dtype or self.dtype, copy=False)
+
+
+Images: TypeAlias = np.ndarray | LazyImages
 
 
 class StoredImages(LazyImages):
@@ -114,7 +118,7 @@ class ImageStore:
 
 
 def _pixel_digest(pixels: np.ndarray) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(pixels), digest_size=16).hexdigest()
+    return hashlib.blake2b(np.ascontiguousarray(pixels).data, digest_size=16).hexdigest()
 
 
 def store_key(contents: Iterable[tuple[str, str]], shape: tuple[int, int], invert: bool) -> str:

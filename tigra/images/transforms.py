@@ -204,7 +204,7 @@ def _moved(images, motions, interpolation, which, clip):
 def random_shifts(images, rng: np.random.Generator, largest: float, whole: bool = True, interpolation="cubic"):
     """Move each image by its own shift, uniform in [-largest, largest] down and right; whole pixels, or real."""
     if whole:
-        shifts = rng.integers(-int(largest), int(largest), (len(images), 2), endpoint=True)
+        shifts: np.ndarray = rng.integers(-int(largest), int(largest), (len(images), 2), endpoint=True)
     else:
         shifts = rng.uniform(-largest, largest, (len(images), 2))
     return translate(images, shifts, interpolation)

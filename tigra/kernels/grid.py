@@ -32,11 +32,11 @@ def grid_powers(height, y, sets, beta, straight, diagonal, framed, out):
             total = out[m].reshape(height, end - n_batch)
             for i in range(height):
                 to = power[i + 1, n_batch:end]
-                if m > 0:
+                if m > 0:  # L^m y = L (L^{m-1} y), the terms of Eq. (10) [eq:pol_filt_1]
                     _neighbours_row(past, i, past[i + 1, n_batch:end], one, -straight, -diagonal, zero, to)
                 if k == 0:
                     _fill_row(total[i], zero)
-                _add_masked_row(beta[k], mask[i], to, total[i])
+                _add_masked_row(beta[k], mask[i], to, total[i])  # 1[N_k] of Eq. (11) [eq:pol_filt_2]
 
 
 @kernel
@@ -56,7 +56,7 @@ def grid_powers_adjoint(height, terms, sets, straight, diagonal, framed, row, ou
             for i in range(height):
                 to = result[i + 1, n_batch:end]
                 _fill_row(row, terms.dtype.type(0))
-                _add_masked_row(one, mask[i], term[i], row)
+                _add_masked_row(one, mask[i], term[i], row)  # 1[N_k] of Eq. (17) [eq:der_fm]: masked, then filtered
                 if m == degree:
                     _copy_row(row, to)
                 else:
@@ -121,7 +121,7 @@ def grid_moments_adjoint(height, z, straight, diagonal, moments, grads, framed_t
             for v in range(1, height + 1):
                 to = framed[k % 3, v, n_batch:end]
                 before = after[v, n_batch:end]
-                _ring_row(later, v - 1, before, -times * straight, -times * diagonal, -one, to)
+                _ring_row(later, v - 1, before, -times * straight, -times * diagonal, -one, to)  # Eq. (20)
                 _add_slope_row(framed_t[k, v, n_batch:end], rows[0], rows[1], to)
         _out_of_frame(framed[0], out[i])
 
@@ -137,8 +137,8 @@ def _slopes(n_nodes, mean, grads, rows):
     for start in range(0, rows.shape[1], n_batch):
         slope, jump = rows[0, start : start + n_batch], rows[1, start : start + n_batch]
         for b in range(n_batch):
-            slope[b] = one_nth * two * grads[1, b]
-            jump[b] = one_nth * (grads[0, b] - two * mean[b] * grads[1, b])
+            slope[b] = one_nth * two * grads[1, b]  # Eq. (19) [eq:der_stat2]
+            jump[b] = one_nth * (grads[0, b] - two * mean[b] * grads[1, b])  # Eqs. (18), (19) [eq:der_stat1]
 
 
 @kernel
@@ -180,7 +180,7 @@ def _chebyshev_row(now, before, v, n_batch, is_first, straight, diagonal, t):
     one, two, zero = now.dtype.type(1), now.dtype.type(2), now.dtype.type(0)
     if is_first:
         _ring_row(now, v - 1, now[v, n_batch:end], -straight, -diagonal, zero, t[v, n_batch:end])
-    else:
+    else:  # Eq. (14)
         _ring_row(now, v - 1, before[v, n_batch:end], -two * straight, -two * diagonal, -one, t[v, n_batch:end])
 
 
@@ -276,5 +276,6 @@ def _add_masked_row(weight, mask, x, total):
 
 @kernel
 def _add_slope_row(t, slope, jump, total):
+    """Add dE/dt, see `_slopes`."""
     for q in range(total.size):
         total[q] += slope[q] * t[q] + jump[q] * np.sign(t[q])

@@ -53,7 +53,7 @@ class Workspace:
         return {"keeps_results": self.keeps_results}  # scratch is not worth saving, sending or copying
 
     def __setstate__(self, state: dict) -> None:
-        self.__init__(**state)
+        Workspace.__init__(self, **state)
 
     def result(self, name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
         """An array to be filled with a result: a new one, or the one of the last call if results need not be kept."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tigra.errors import ShapeError, TigraError
@@ -38,7 +40,6 @@ class Layer:
     gives_features = False
     uses_batch_statistics = False
     calibration_images: int | None = 0
-    needs_calibration = False
     positive_state: tuple[str, ...] = ()
     nonnegative_state: tuple[str, ...] = ()
 
@@ -51,7 +52,7 @@ class Layer:
         self.params = params
         self.grads = {name: np.zeros_like(array) for name, array in params.items()}
         self.state: dict[str, np.ndarray] = {}
-        self._cache = None
+        self._cache: Any = None  # each layer keeps what its own backward needs
         self._space = Workspace()
 
     def forward(self, x):
@@ -61,6 +62,11 @@ class Layer:
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """dE/d(input) from dE/d(output), after one forward; fills grads."""
         raise NotImplementedError
+
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether `calibrate` was not called yet; the base layer has nothing to set."""
+        return False
 
     def calibrate(self, x) -> None:
         """Set constants from what arrives here for training images, before training; the base layer has none."""

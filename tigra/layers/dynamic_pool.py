@@ -45,7 +45,7 @@ class DynamicPool(Layer):
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """z (K, N, B), active (K or 1, N, B)  ->  y (K, N, B), active (K, N, B) = the sets N_k."""
         z, sets = self._check_signal(signal, None, None)
-        omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
+        omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets  # Eq. (13) [eq:omega]
         y, active = largest(np.ascontiguousarray(z), np.ascontiguousarray(omega), self.n_active, self._space)
         self._cache = active
         return GraphSignal(y, active)
@@ -84,7 +84,7 @@ def largest(z: np.ndarray, omega: np.ndarray, n_active: int, space: Workspace) -
         np.copyto(y, z, where=active)
         return y, active
     threshold, greatest = _thresholds(z, omega, n_active, space)
-    keep_above(z, omega, threshold, active, y)
+    keep_above(z, omega, threshold, active, y)  # Algorithm 1 [alg:pool]
     crowded = (greatest == threshold) & (threshold > -np.inf)  # more than J nodes share the largest value
     if crowded.any():
         tied = np.equal(z, threshold[:, None], out=space.array("tied", z.shape, bool))
@@ -111,7 +111,8 @@ def _thresholds(z, omega, n_active: int, space: Workspace) -> tuple[np.ndarray, 
         return threshold, greatest
     columns = space.array("columns", (n_maps, n_batch, n_nodes), z.dtype)  # nodes last: one run an image
     candidates(z, omega, z.dtype.type(-np.inf), columns)
-    rows, hard = columns.reshape(-1, n_nodes), np.arange(easy.size)
+    rows: np.ndarray = columns.reshape(-1, n_nodes)
+    hard = np.arange(easy.size)
     if 2 * easy.sum() > easy.size:  # worth a copy of the others
         hard, room = np.flatnonzero(~easy), space.array("rows", rows.shape, z.dtype)
         rows = np.take(rows, hard, axis=0, out=room[: len(hard)], mode="clip")  # "raise" would make another copy

@@ -65,8 +65,8 @@ class PairedConv(Layer):
             raise UsageError(f"active_set must be 'map', 'union' or 'all', got {active_set!r}.")
         if np.ndim(alpha) != 3 or not np.size(alpha) or np.shape(threshold) != np.shape(alpha)[:1]:
             raise ShapeError(
-                "PairedConv expects alpha of shape (K_out, M+1, K_in), or (K_out, M+1+J, K_in) with J gradients, none of"
-                f" them 0, and threshold of shape (K_out,), got {np.shape(alpha)} and {np.shape(threshold)}."
+                "PairedConv expects alpha of shape (K_out, M+1, K_in), or (K_out, M+1+J, K_in) with J gradients, none"
+                f" of them 0, and threshold of shape (K_out,), got {np.shape(alpha)} and {np.shape(threshold)}."
             )
         if not isinstance(gradients, (int, np.integer)) or not 0 <= gradients <= np.shape(alpha)[2]:
             raise UsageError(
@@ -159,10 +159,10 @@ class PairedConv(Layer):
         return alpha.reshape(len(alpha), -1) / self.state["deviation"][:, None]
 
     def _terms(self, signal):
-        """(1[N_k] L^m y_k and 1[N_k] q_{k,j} as (M+1+J, K_in, N, B), y and L y, the sets or None if all nodes, Omega)."""
+        """(1[N_k] L^m y_k and 1[N_k] q_{k,j} as (M+1+J, K_in, N, B), y and L y, the sets or None for all, Omega)."""
         alpha = self.params["alpha"]
         y, sets = self._check_signal(signal, alpha.shape[2], self.graph.n_nodes)
-        omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
+        omega = np.any(sets, axis=0, keepdims=True) if len(sets) > 1 else sets
         terms = self._space.array("terms", (alpha.shape[1], *y.shape), y.dtype)
         laplacian_powers(self.graph, np.ascontiguousarray(y), self.degree, out=terms[: self.degree + 1])
         maps = terms[:2]

@@ -77,7 +77,7 @@ class SpectralConv(Layer):
         """y (K_in, N, B), active (K_in or 1, N, B)  ->  z (K_out, N, B), active (1, N, B) = Omega."""
         y, sets = self._check_signal(signal, self.params["beta"].shape[-1], self.graph.n_nodes)
         y, sets = np.ascontiguousarray(y), np.ascontiguousarray(sets)
-        omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets
+        omega = np.any(sets, axis=0, keepdims=True) if len(sets) > 1 else sets
         if self.active_set == "union":
             sets = omega
         z = self._forward_full(y, sets) if self.params["beta"].ndim == 2 else self._forward_vector(y, sets)

@@ -9,6 +9,7 @@ once, and the same to the last bit for any number of threads. Every part needs a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -44,7 +45,9 @@ def meeting_places(network: Network) -> list[int]:
 
 def forward_together(replicas: list[Network], signals: list, workers: Workers) -> tuple[list, list[np.ndarray]]:
     """Scores of all parts, and for each meeting place the totals over all parts."""
-    places, totals, outputs, start = meeting_places(replicas[0]), [], signals, 0
+    places, start = meeting_places(replicas[0]), 0
+    outputs: Sequence = signals
+    totals: list[np.ndarray] = []
 
     @np.errstate(all="ignore")
     def run(replica, x, start, stop):
@@ -63,7 +66,7 @@ def forward_together(replicas: list[Network], signals: list, workers: Workers) -
     return list(outputs), totals
 
 
-def backward_together(replicas: list[Network], grads: list[np.ndarray], workers: Workers) -> None:
+def backward_together(replicas: list[Network], grads: Sequence[np.ndarray], workers: Workers) -> None:
     """Fill the gradients of every replica, of which the batch's is the sum."""
     places, stop = meeting_places(replicas[0]), len(replicas[0].layers)
 

@@ -1,7 +1,8 @@
 """From an architecture text to a network: `build_network`.
 
-The text is parsed and walked once. The walk gives a plan: which layers come, what arrives at each, how many numbers they
-learn. A plan costs nothing, so a network that is too large, or whose layers do not fit, is refused before it is built.
+The text is parsed and walked once. The walk gives a plan: which layers come, what arrives at each, how many numbers
+they learn. A plan costs nothing, so a network that is too large, or whose layers do not fit, is refused before it is
+built.
 """
 
 from __future__ import annotations

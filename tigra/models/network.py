@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ class Network(Classifier):
         return max(1, fitting // VECTOR * VECTOR if fitting >= VECTOR else fitting)
 
     @property
-    def n_parameters(self) -> int:
+    def n_parameters(self) -> int:  # type: ignore[override]  # other classifiers may set theirs
         """How many numbers it learns."""
         return self.parameters.size
 
@@ -217,7 +218,7 @@ class Network(Classifier):
             except IndexError:  # all are at work, in this call or in another thread's
                 spaces = []
             spaces += [Workspace(keeps_results=False) for _ in self.layers[len(spaces) :]]
-            columns = self.signal(prepared[part])
+            columns: Any = self.signal(prepared[part])
             for layer, space in zip(self.layers[:until], spaces, strict=False):
                 columns = layer.working_in(space).forward(columns)  # the layers as they are now: users may change them
             columns = columns.copy()  # they may lie in a workspace, where the next part comes

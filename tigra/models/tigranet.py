@@ -126,7 +126,7 @@ class DenseKind(LayerKind):
 
     def build(self, numbers, site):
         """A Dense layer and its ReLU."""
-        return [Dense.init(site.size, *numbers, site.rng, site.dtype, site.options.dense_init), ReLU()]
+        return [Dense.init(site.size, numbers[0], site.rng, site.dtype, site.options.dense_init), ReLU()]
 
 
 class LastKind(DenseKind):
@@ -136,8 +136,7 @@ class LastKind(DenseKind):
 
     def build(self, numbers, site):
         """A Dense layer that starts undecided."""
-        start = site.size, *numbers, site.rng, site.dtype, site.options.dense_init
-        return [Dense.init(*start, gain=LAST_GAIN)]
+        return [Dense.init(site.size, numbers[0], site.rng, site.dtype, site.options.dense_init, LAST_GAIN)]
 
 
 class FirstMapKind(PlainKind):

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -25,7 +27,9 @@ class _OneBlasThread:
     """Holds BLAS to one thread while at least one `Workers` is at work, whoever starts or ends first."""
 
     def __init__(self):
-        self.lock, self.n_users, self.controller, self.limiter = threading.Lock(), 0, None, None
+        self.lock, self.n_users = threading.Lock(), 0
+        self.controller: Any = None
+        self.limiter: Any = None
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._end_in_child)
 
@@ -104,4 +108,4 @@ def micro_batches(n_images: int, largest: int = MICRO_BATCH) -> list[slice]:
     unit = VECTOR if largest % VECTOR == 0 else 1
     n_parts, n_units = -(-n_images // largest), -(-n_images // unit)
     edges = np.minimum(np.arange(n_parts + 1) * n_units // n_parts * unit, n_images)
-    return [slice(int(start), int(stop)) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(int(start), int(stop)) for start, stop in pairwise(edges)]

@@ -1,7 +1,7 @@
 """How far polynomial filters follow rotations by any angle and real shifts: the gap, and bounds on it (section 5.2).
 
-The image is a smooth function f on the plane (`tigra.theory.smooth_images`); pixels are its values at whole numbers. The
-bounds are not the printed ones, which fail (docs/errata.md); docs/derivations.md proves those computed here. They
+The image is a smooth function f on the plane (`tigra.theory.smooth_images`); pixels are its values at whole numbers.
+The bounds are not the printed ones, which fail (docs/errata.md); docs/derivations.md proves those computed here. They
 hold where every pixel that the filter reaches belongs to the function: at a border it reaches zeros instead.
 """
 
@@ -148,6 +148,7 @@ def _rotation_bounds(image, gamma, alpha, neighbours, diagonal_weight) -> dict[i
 def _neighbours(neighbours, diagonal_weight) -> tuple[np.ndarray, np.ndarray]:
     """(offsets (4 or 8, 2), weights w_o that sum to 1): L y(v) = y(v) - sum_o w_o y(v + o)."""
     stencil = grid_graph((1, 1), neighbours, diagonal_weight).stencil
+    assert stencil is not None  # the grid is padded
     straight, diagonal = [(-1, 0), (0, -1), (0, 1), (1, 0)], [(-1, -1), (-1, 1), (1, -1), (1, 1)]
     if neighbours == 4:
         return np.array(straight), np.full(4, stencil.straight)

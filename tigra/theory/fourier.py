@@ -86,6 +86,7 @@ class FourierBasis:
         """chi^T y with frequencies in the order of nodes; these matrices are symmetric, so chi y as well."""
         if self.kind == "cosines":
             return fft.dct(y, type=1, axis=0, norm="ortho")
+        assert isinstance(self.graph, GridGraph)
         image = y.reshape(*self.graph.shape, *y.shape[1:])
         return fft.dstn(image, type=1, axes=(0, 1), norm="ortho").reshape(y.shape)
 
@@ -194,8 +195,9 @@ def _kind(graph: Graph) -> str:
     return "eigenvectors"
 
 
-def _sine_frequencies(graph: GridGraph) -> np.ndarray:
+def _sine_frequencies(graph: Graph) -> np.ndarray:
     """Of a padded grid, for each pair of a vertical and a horizontal sine: (N,), in the order of nodes."""
+    assert graph.stencil is not None
     (height, width), straight, diagonal, _ = graph.stencil
     down, right = (2 * np.cos(np.pi * np.arange(1, n + 1) / (n + 1)) for n in (height, width))  # of paths
     return (1 - straight * (down[:, None] + right) - diagonal * down[:, None] * right).ravel()

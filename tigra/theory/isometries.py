@@ -59,8 +59,6 @@ class Isometry:
     def __eq__(self, other) -> bool:
         return isinstance(other, Isometry) and self.shape == other.shape and np.array_equal(self.nodes, other.nodes)
 
-    __hash__ = None
-
     def preserves(self, graph: Graph) -> bool:
         """Whether every edge of the graph goes to an edge of the same weight, and every degree to the same.
 
@@ -143,11 +141,9 @@ def finite_array(values, shape: tuple, what: str) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        array = None
-    fits = array is not None and array.ndim == len(shape)
-    if not fits or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
-        got = repr(values) if array is None else f"shape {array.shape}"
-        raise ShapeError(f"Expected {what}, got {got}.")
+        raise ShapeError(f"Expected {what}, got {values!r}.") from None
+    if array.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+        raise ShapeError(f"Expected {what}, got shape {array.shape}.")
     if not np.isfinite(array).all():
         raise ShapeError(f"Expected {what}, finite numbers, got {values!r}.")
     return array

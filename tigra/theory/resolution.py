@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -88,7 +88,7 @@ def _gaps_at(image, factor, alpha, protocol) -> list[list[float]]:
     powers = _powers(y)
     moves = [(rotate, ANGLES), (lambda maps, by, *options: translate(maps, (by, by), *options), SHIFTS)]
     options = protocol.interpolation, False  # filtered images have values below 0: no clipping
-    rows = []
+    rows: list[list[float]] = []
     for move, amounts in moves:
         rows.append([])
         for amount in amounts:
@@ -118,7 +118,8 @@ def run(images, seed: int = 0, protocol: Protocol = Protocol(), threads: int = 1
 
     Threads work on several images at a time. Each image has its own numbers, so they change none of them.
     """
-    alpha, waiting = random_filters(seed), deque()
+    alpha = random_filters(seed)
+    waiting: deque[Future[np.ndarray]] = deque()
     executor = ThreadPoolExecutor(threads)
     try:
         for image in images:

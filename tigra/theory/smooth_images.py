@@ -57,7 +57,7 @@ class SmoothImage(NamedTuple):
             raise UsageError(f"The widths of bumps must be positive, got {widths}.")
         return cls(*_nothing(), bumps, centres, widths)
 
-    def __add__(self, other: SmoothImage) -> SmoothImage:
+    def __add__(self, other: SmoothImage) -> SmoothImage:  # type: ignore[override]  # of functions, not of tuples
         return SmoothImage(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
     def __call__(self, rows, columns) -> np.ndarray:
@@ -90,12 +90,10 @@ class SmoothImage(NamedTuple):
         Waves: each derivative is a factor frequency . direction. Bumps: a symmetric form is largest where all its
         arguments are equal, and there the bump is one Hermite function, whatever the direction.
         """
-        directions = finite_array(
-            np.empty((0, 2)) if directions == () else directions, (None, 2), "pairs (down, right)"
-        )
-        _check_order(len(directions))
-        waves = np.abs(self.heights) @ np.abs(np.prod(self.frequencies @ directions.T, axis=1))
-        lengths, order = np.prod(np.hypot(*directions.T)), len(directions)
+        along = finite_array(np.empty((0, 2)) if directions == () else directions, (None, 2), "pairs (down, right)")
+        _check_order(len(along))
+        waves = np.abs(self.heights) @ np.abs(np.prod(self.frequencies @ along.T, axis=1))
+        lengths, order = np.prod(np.hypot(*along.T)), len(along)
         return waves + lengths * HERMITE_PEAKS[order] * np.sum(np.abs(self.bumps) / self.widths**order)
 
     def largest_turning(self, order: int) -> float:
@@ -115,7 +113,7 @@ def _check_order(order, least: int = 0) -> None:
         raise UsageError(f"Bounds are known for derivatives of order {least} to {N_FACTORS - 1}, got {order!r}.")
 
 
-def _nothing() -> tuple:
+def _nothing() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.zeros(0), np.zeros((0, 2)), np.zeros(0)
 
 

@@ -37,8 +37,8 @@ PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at a time, how
 def fit(network: Network, splits, threads: int = 1, **options) -> Generator[Epoch, None, None]:
     """Train, yielding an Epoch after each pass; afterwards the network has its best parameters.
 
-    splits : anything with .train and .valid, or the pair (train, valid); each has .images (n, H, W) and .labels (n,), or
-        is the pair of them
+    splits : anything with .train and .valid, or the pair (train, valid); each has .images (n, H, W) and .labels (n,),
+        or is the pair of them
     threads : worker threads; the result does not depend on them
     options : fields of FitOptions: epochs, batch_size, learning_rate, schedule, weight_decay,
         label_smoothing, jitter, patience, seed
@@ -319,6 +319,7 @@ class Training:
 
 def _checked_split(network: Network, split, what: str, options: FitOptions | None = None):
     """Prepared images, jittered if the options say so, and labels of a split that fits the network."""
+    prepared: PreparedImages | JitteredImages
     if options and options.jitter:
         prepared = JitteredImages(network, split.images, options.jitter, options.seed)
     else:

@@ -75,7 +75,7 @@ def read_deepscat(architecture: str, image_shape) -> tuple[int, int, int]:
     items = parse_architecture(architecture)
     if [item.name for item in items] != ["W", "PCA"]:
         raise ArchitectureError(f"DeepScat is W[order, octaves]-PCA[dimension], got {format_architecture(items)!r}.")
-    (order, octaves), (dimension,) = items[0].numbers, items[1].numbers
+    order, octaves, dimension = (int(number) for item in items for number in item.numbers)
     shape = check_shape(image_shape)
     if order > LARGEST_ORDER:
         raise ArchitectureError(f"{items[0]} has too high an order: use at most {LARGEST_ORDER}.")
@@ -197,12 +197,12 @@ class DeepScat(Classifier):
         self.cache = folder
 
     @property
-    def layers(self) -> list:
+    def layers(self) -> list:  # type: ignore[override]  # a network sets its own
         """Scattering, scale and planes."""
         return [self.scattering, self.scale, self.planes]
 
     @property
-    def n_parameters(self) -> int:
+    def n_parameters(self) -> int:  # type: ignore[override]  # other classifiers may set theirs
         """How many numbers it fits: means and directions of the planes."""
         return sum(self.planes.state[name].size for name in ("means", "axes"))
 

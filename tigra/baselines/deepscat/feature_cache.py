@@ -39,7 +39,8 @@ def scattering_features(
 
     threads : worker threads; each image is worked on by one of them, so the result does not depend on them
     cache : folder in which features are looked for and kept, or None
-    on_progress : called with (what is done, how many, of how many); check : applied to some images and their numbers, may complain
+    on_progress : called with (what is done, how many, of how many)
+    check : applied to some images and their numbers, may complain
     """
     found = np.empty((len(images), scattering.n_features), scattering.dtype)
     with contextlib.closing(FeatureCache(scattering, cache)) as known, Workers(threads) as workers:
@@ -61,7 +62,7 @@ def scattering_features(
 
 def image_key(image: np.ndarray) -> bytes:
     """Hash of the pixels of an image, whatever their precision."""
-    return hashlib.blake2b(np.ascontiguousarray(image, "<f8"), digest_size=16).digest()
+    return hashlib.blake2b(np.ascontiguousarray(image, "<f8").data, digest_size=16).digest()
 
 
 class FeatureCache:
@@ -69,7 +70,7 @@ class FeatureCache:
 
     def __init__(self, scattering: Scattering, folder: Path | None):
         self.length, self.dtype = scattering.n_features, scattering.dtype.newbyteorder("<")
-        self.database = None
+        self.database: sqlite3.Connection | None = None
         if folder is None:
             return
         s = scattering

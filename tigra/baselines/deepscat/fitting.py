@@ -37,7 +37,7 @@ def suited(architecture: str, image_shape, labels: np.ndarray) -> str:
     'W[2, 4]-PCA[10]'
     """
     wave, plane = parse_architecture(architecture)
-    order, octaves = wave.numbers
+    order, octaves = map(int, wave.numbers)
     octaves = min(octaves, max(1, int(min(image_shape)).bit_length() - 1))
     most = max(1, largest_dimension(np.asarray(labels), n_features(order, octaves)))
     return f"W[{order}, {octaves}]-PCA[{min(plane.numbers[0], most)}]"

@@ -110,11 +110,11 @@ def angular_filters() -> np.ndarray:
     def gaussian(xi, s):
         return np.exp(-((frequencies - xi) ** 2) * s**2 / 2).sum(axis=1)
 
-    psi = []
+    waves = []
     for octave in range(3):
         xi, s = XI / 2**octave, sigma * 2**octave
         wave = gaussian(xi, s)
-        psi.append(wave - wave[0] * gaussian(0.0, s))
-    psi = np.array(psi)
+        waves.append(wave - wave[0] * gaussian(0.0, s))
+    psi = np.array(waves)
     psi *= np.sqrt(2 / (psi**2).sum(axis=0).max())
     return np.concatenate([gaussian(0.0, 2 * sigma)[None], psi])

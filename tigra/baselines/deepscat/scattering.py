@@ -95,7 +95,8 @@ class Scattering:
     @cached_property
     def padded(self) -> tuple[int, int]:
         """(height, width) of the periodic grid at full resolution."""
-        return tuple(padded_size(size, self.octaves) for size in self.shape)
+        height, width = (padded_size(size, self.octaves) for size in self.shape)
+        return height, width
 
     @cached_property
     def psi(self) -> dict:

@@ -217,7 +217,7 @@ def ring_basis(m: int, size: int = SIZE, n_rings: int = N_RINGS) -> np.ndarray:
     weights /= weights.sum(axis=(2, 3), keepdims=True)
     basis = np.einsum("n,anij->aij", np.exp(-1j * m * angles), weights)
     turns = [(-1j) ** (m * k) * np.rot90(basis, k, axes=(1, 2)) for k in range(4)]
-    return sum(turns) / 4  # equal but for 1e-12: 101 points cannot lie on four quarters alike
+    return sum(turns, np.zeros_like(basis)) / 4  # equal but for 1e-12: 101 points cannot lie on four quarters alike
 
 
 @cache

@@ -100,8 +100,8 @@ class ModulusNorm(ModulusLayer):
 
     In training mean and variance are those of r over all places and all images *of the batch*, also when the batch
     is cut into micro-batches: `measure` gives a part's sums, and `given` and `given_back` take the sums of all
-    parts (`tigra.models.batch_statistics`). Elsewhere they are running averages over the steps of the training, one image
-    does not touch another, and both are constants.
+    parts (`tigra.models.batch_statistics`). Elsewhere they are running averages over the steps of the training, one
+    image does not touch another, and both are constants.
 
     state : running_mean, running_variance (2, C), averages with weights 0.99^k that do not sum to 1 yet; total (1,),
         the sum of these weights, by which they are divided
@@ -128,8 +128,8 @@ class ModulusNorm(ModulusLayer):
     def init(cls, n_maps: int, dtype) -> ModulusNorm:
         """gamma 1 and beta 0; nothing seen yet."""
         shape = (2, n_maps)
-        zeros = (np.zeros(shape, dtype) for _ in range(3))
-        return cls(np.ones(shape, dtype), *zeros, np.zeros(1, dtype))
+        beta, mean, variance = (np.zeros(shape, dtype) for _ in range(3))
+        return cls(np.ones(shape, dtype), beta, mean, variance, np.zeros(1, dtype))
 
     def measure(self, z: np.ndarray) -> np.ndarray:
         """Of a part of a batch: how many numbers, their sum and their sum of squares, (3, 2, C) in float64."""
@@ -150,7 +150,7 @@ class ModulusNorm(ModulusLayer):
         """(2, 2, C, H, W, B)  ->  the same shape."""
         gamma, beta = (self.params[name].astype(np.float64) for name in ("gamma", "beta"))
         z = np.ascontiguousarray(self._check_harmonics(z, gamma.shape[1]))
-        count, mean, variance = None, 0.0, 1.0  # before the first step: only the ReLU
+        count, mean, variance = None, np.zeros(1), np.ones(1)  # before the first step: only the ReLU
         if self.is_training:
             totals = self.measure(z) if self.given is None else self.given
             count, (mean, variance) = totals[0], _moments(totals)

@@ -24,7 +24,8 @@ METADATA = {  # without dates: the same picture has the same bytes
 
 def curves(experiment) -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
     """Of each method and recipe, for each K as text, mean and deviation over its finished runs, in percent."""
-    test, found = next(iter(experiment.table.tests["mnist-rot"])), {}
+    test = next(iter(experiment.table.tests["mnist-rot"]))
+    found: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
     for row in experiment.finished_rows():
         records = [record for n in experiment.numbers(row) if (record := experiment.record(row, n))]
         shares = [record["accuracy"]["test"].get(test) for record in records]

@@ -1,0 +1,103 @@
+"""docs/extending.md is run from top to bottom: its module is imported, its examples hold, its commands work."""
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tigra
+from tigra.datasets.loading import DATASETS
+from tigra.experiments.methods import METHODS
+from tigra.models.kinds import LAYER_KINDS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def registries():
+    """What the page registers is forgotten again."""
+    kept = [(registry, dict(registry)) for registry in (DATASETS, METHODS, LAYER_KINDS)]
+    yield
+    for registry, content in kept:
+        registry.clear()
+        registry.update(content)
+    sys.modules.pop("mine", None)
+
+
+def command_line(words):
+    code = [sys.executable, "-m", "tigra", *words]
+    return subprocess.run(code, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_the_page_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch, registries):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("mine.py").write_text("\n\n".join(content for language, content in BLOCKS if language == "python"))
+    names, n_commands = {}, 0
+    for language, content in BLOCKS:
+        if language == "pycon":
+            example = doctest.DocTestParser().get_doctest(content, names, "extending.md", "extending.md", 0)
+            runner = doctest.DocTestRunner()
+            runner.run(example, clear_globs=False)
+            names.update(example.globs)
+            assert runner.failures == 0, content
+        if language == "console":
+            for line, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", content, re.MULTILINE):
+                program, *words = shlex.split(line)
+                result = command_line(words)
+                assert program == "tigra" and "Traceback" not in result.stderr, result.stderr
+                assert result.returncode == (1 if expected else 0), result.stderr
+                assert not expected or result.stderr == expected
+                n_commands += 1
+    assert n_commands >= 7
+    assert tigra.load("squares.npz").options.architecture == "SC[6, 3]-DP[200]-S[8]"
+
+
+def test_a_module_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("broken.py").write_text("import nothing_of_that_name")
+    for name in ("broken.py", "broken", "absent.py"):
+        result = command_line(["gradcheck", "--import", name])
+        assert result.returncode == 2 and "Traceback" not in result.stderr
+        assert name in result.stderr and "--import" in result.stderr
+
+
+def test_names_that_are_taken_are_refused(registries):
+    with pytest.raises(tigra.UsageError, match="There is a layer SC already"):
+
+        @tigra.layer_kind("SC")
+        class Mine(tigra.LayerKind):
+            """Another one."""
+
+    with pytest.raises(tigra.UsageError, match="made of plain letters"):
+        tigra.layer_kind("S C")
+    with pytest.raises(tigra.UsageError, match="a name of its own"):
+        tigra.register_dataset("mnist-012", lambda: None)
+    with pytest.raises(tigra.UsageError, match="a name of its own"):
+        tigra.register_dataset("a/b", lambda: None)
+
+
+def test_a_kind_that_promises_other_shapes_than_it_builds_is_found(registries):
+    @tigra.layer_kind("LIE")
+    class Lying(tigra.LayerKind):
+        """LIE[units]"""
+
+        arguments = (tigra.whole("units", 1),)
+
+        def size(self, numbers, site):
+            return numbers[0]
+
+        def shapes(self, numbers, site):
+            return {"weight": (1, 1)}
+
+        def build(self, numbers, site):
+            return [tigra.Dense.init(site.size, *numbers, site.rng, site.dtype)]
+
+    with pytest.raises(tigra.ArchitectureError, match="Lying.shapes says that LIE"):
+        tigra.build_network("S[1]-LIE[3]", (3, 3), 2)
