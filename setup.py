@@ -9,6 +9,13 @@ HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tigra" / "version.py").read_text()).group(1)
 LINK = re.compile(r"(```.*?```|`[^`\n]*`)|(!?\[([^\[\]]*)\])\(([^()\s]+)\)", re.DOTALL)  # code, or a link or picture
 
+DOCS = [  # the site is built with warnings as errors, so each has an upper limit
+    "sphinx>=8.1,<10",
+    "myst-nb>=1.2,<2",
+    "furo>=2024.8.6,<2027",
+    "latex2mathml>=3.77,<4",
+]
+
 
 def index_page(readme: str, url: str = "") -> str:
     """The README for the page of a package index, which has no files beside it.
@@ -39,7 +46,7 @@ if __name__ == "__main__":  # tests import this file for the function above
         long_description=index_page((HERE / "README.md").read_text(encoding="utf-8"), os.environ.get("TIGRA_URL", "")),
         long_description_content_type="text/markdown",
         author="The tigra developers",
-        license_expression="MIT",
+        license_expression="MIT AND CC-BY-SA-3.0",  # the code, and the digits in data/
         license_files=["LICENSE"],
         keywords=["graph signal processing", "image classification", "invariance", "neural networks", "TIGraNet"],
         python_requires=">=3.10",
@@ -56,8 +63,16 @@ if __name__ == "__main__":  # tests import this file for the function above
             "threadpoolctl>=3.1",  # holds BLAS to one thread, so that results do not depend on threads
         ],
         extras_require={
+            "docs": DOCS,
             "figures": ["matplotlib>=3.7"],
-            "test": ["pytest>=7", "ruff==0.17.5", "mypy==2.4.1"],  # exact: another version finds other things
+            "test": [
+                "pytest>=7",
+                "ruff==0.17.5",  # exact: another version finds other things
+                "mypy==2.4.1",
+                "nbclient>=0.10,<1",  # runs docs/first_gradient.ipynb
+                "ipykernel>=6.29,<8",
+                *DOCS,
+            ],
         },
         entry_points={"console_scripts": ["tigra = tigra_cli.main:main"]},
         classifiers=[

@@ -1,9 +1,9 @@
-"""How fast tigra is: python -m benchmarks [NAME ...] [--quick] [--threads N] [--json FILE] [--out FOLDER] [--readme]
+"""How fast tigra is: python -m benchmarks [NAME ...] [--quick] [--threads N] [--json FILE] [--out FOLDER] [--write]
 
 Names are kernels, layers, selection, step, inference, growth, roofline, startup, memory and baselines; all by
-default. What
-is compared runs in turns in one process, warm-up and compilation apart, with the same number of threads on
-both sides, after it was found to compute the same. README.md in this folder describes the benchmarks and the peers.
+default. Contestants first have to agree on the result. Then they take turns in one process, after warm-up and
+compilation, on the same number of threads. README.md in this folder describes the benchmarks and the peers, RESULTS.md
+has the numbers of a whole run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from benchmarks import (
 from benchmarks.machine import description, heading
 from benchmarks.problems import SIZES, Settings
 from benchmarks.report import Report
-from benchmarks.results import README, with_block
+from benchmarks.results import RESULTS, with_block
 from benchmarks.targets import print_targets
 
 BENCHMARKS = {
@@ -59,9 +59,9 @@ def main(words: list[str] | None = None) -> None:
         _, text = run_all(options.names or list(BENCHMARKS), settings, options.json)
     except KeyboardInterrupt:
         sys.exit(f"\nStopped. The numbers so far are in {options.json}." if options.json else "\nStopped.")
-    if options.readme:
-        README.write_text(with_block(README.read_text(encoding="utf-8"), text), encoding="utf-8")
-        print(f"\nWritten into {README.name}.")
+    if options.write:
+        RESULTS.write_text(with_block(RESULTS.read_text(encoding="utf-8"), text), encoding="utf-8")
+        print(f"\nWritten into {RESULTS.name}.")
 
 
 def run_all(names: list[str], settings: Settings, file: Path | None = None) -> tuple[dict, str]:
@@ -102,7 +102,10 @@ def _options(words) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="draw the growth there")
     parser.add_argument(
-        "--readme", action="store_true", help="put the results of a whole run into benchmarks/README.md"
+        "--write",
+        "--readme",  # its name when the results were part of the README
+        action="store_true",
+        help="put the results of a whole run into benchmarks/RESULTS.md",
     )
     options = parser.parse_args(words)
     unknown = [name for name in options.names if name not in BENCHMARKS]
@@ -110,8 +113,8 @@ def _options(words) -> argparse.Namespace:
         parser.error(f"unknown benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
     if options.threads and min(options.threads) < 1:
         parser.error(f"--threads must be at least 1, got {min(options.threads)}")
-    if options.readme and (options.names or options.quick or options.size or options.threads):
-        parser.error("--readme takes a whole run: leave out NAME, --quick, --size and --threads")
+    if options.write and (options.names or options.quick or options.size or options.threads):
+        parser.error("--write takes a whole run: leave out NAME, --quick, --size and --threads")
     _check_places(options, parser)
     return options
 

@@ -103,7 +103,7 @@ def run(settings: Settings, report: Report) -> None:
         set_threads(1)
         rng = np.random.default_rng(0)
         layer, x = case.layer(rng), case.planes(rng)
-        grad = rng.standard_normal(layer.forward(x[..., :1]).shape[:-1] + (case.batch,), np.float32)
+        grad = rng.standard_normal((*layer.forward(x[..., :1]).shape[:-1], case.batch), np.float32)
         calls = {"tigra": Pass(layer, x, grad)}
         if torch is not None:
             from benchmarks.peers.torch_planes import TorchPlanes

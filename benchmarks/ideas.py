@@ -7,7 +7,8 @@ they did not learn from: upright, which is what one may choose by, and rotated, 
 diagnosis. (Of MNIST-rot these are the validation digits, which choose the epoch, too: upright numbers are a little
 flattered, for all ideas alike.) Each seed's numbers are written to docs/ideas/DATASET.json at once, beside the recipe
 and what was changed, and are not computed again; a file of another recipe is refused. Tables go to standard output.
-One thread; the table of MNIST-012 in docs/results.md took half an hour, that of MNIST-rot two hours of a busy core.
+The tables are in docs/notebook.md: on one thread that of MNIST-012 took half an hour, that of MNIST-rot two hours of a
+busy core.
 """
 
 from __future__ import annotations

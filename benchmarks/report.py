@@ -14,7 +14,7 @@ class Report:
     """What one benchmark has to say; tables appear as soon as they are complete.
 
     numbers : path such as "step/MNIST-rot/1/tigra" -> best, median, ...; for the JSON file and the targets
-    text : what was written so far, for README.md
+    text : what was written so far, for RESULTS.md
     on_table : called after every table, to save the numbers
     """
 

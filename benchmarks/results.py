@@ -1,31 +1,44 @@
-"""The results in README.md: a block between two marks, replaced as a whole by `python -m benchmarks --readme`."""
+"""Blocks of a page that a program writes: between two marks, replaced as a whole.
+
+A mark is an HTML comment, `<!-- NAME: begin (how it is written) -->` or `<!-- NAME: end -->`. The tables of
+`python -m benchmarks --write` are the block "results" of RESULTS.md in this folder.
+"""
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from pathlib import Path
 
-README = Path(__file__).parent / "README.md"
-BEGIN = "<!-- results: begin (written by `python -m benchmarks --readme`; replaced as a whole) -->"
-END = "<!-- results: end -->"
+RESULTS = Path(__file__).parent / "RESULTS.md"
 STALE = "<!-- stale: measured before the tables below were changed; to be written anew on a quiet machine -->"
 
 
-def block_of(text: str) -> str:
-    """What stands between the marks.
+def block_of(text: str, name: str = "results") -> str:
+    """What stands between the marks of a name.
 
-    >>> block_of(f"a {BEGIN} b {END} c")
+    >>> block_of("a <!-- x: begin --> b <!-- x: end --> c", "x")
     'b'
     """
-    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].strip()
+    begin, end = _limits(text, name)
+    return text[begin:end].strip()
 
 
-def with_block(text: str, block: str) -> str:
+def with_block(text: str, block: str, name: str = "results") -> str:
     """The text with another block.
 
-    >>> with_block(f"a {BEGIN} b {END} c", "new") == f"a {BEGIN}\\n\\nnew\\n\\n{END} c"
-    True
+    >>> with_block("a <!-- x: begin --> b <!-- x: end --> c", "new", "x")
+    'a <!-- x: begin -->\\n\\nnew\\n\\n<!-- x: end --> c'
     """
-    return f"{text[: text.index(BEGIN)]}{BEGIN}\n\n{block.strip()}\n\n{text[text.index(END) :]}"
+    begin, end = _limits(text, name)
+    return f"{text[:begin]}\n\n{block.strip()}\n\n{text[end:]}"
+
+
+def _limits(text: str, name: str) -> tuple[int, int]:
+    """Where a block begins and ends; exactly one block must have the name."""
+    (first,) = re.finditer(rf"<!-- {re.escape(name)}: begin\b.*?-->", text)
+    (last,) = re.finditer(rf"<!-- {re.escape(name)}: end -->", text)
+    return first.end(), last.start()
 
 
 def tables_of(text: str) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
@@ -35,7 +48,7 @@ def tables_of(text: str) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...
     [('Title', ('a', 'b'), [('1', '2')])]
     """
     tables, paragraphs = [], text.split("\n\n")
-    for above, paragraph in zip(paragraphs[:-1], paragraphs[1:], strict=True):
+    for above, paragraph in pairwise(paragraphs):
         title = above.strip()
         if paragraph.startswith("|") and title.startswith("**") and title.endswith("**"):
             columns, _, *rows = (

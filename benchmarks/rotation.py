@@ -1,4 +1,4 @@
-"""`tigra.images.transforms.rotate` against a loop over `scipy.ndimage.rotate`, on as many images as mnist-rot has to test.
+"""`tigra.images.transforms.rotate` against a loop over `scipy.ndimage.rotate`, on as many images as mnist-rot tests.
 
     python -m benchmarks.rotation [--images 8991] [--rounds 5]
 

@@ -1,4 +1,4 @@
-"""`tigra data`: which data sets there are, where their files lie, how to get them, whether they are whole."""
+"""`tigra data`: list the data sets, download their files and check them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ EMBEDDED = "mnist-012"
 def data():
     """List, fetch, verify and show the data sets.
 
-    MNIST and ETH-80 are looked for in --data-dir, in $TIGRA_DATA and in the cache folder.
+    mnist-012 comes with tigra. The others are made from MNIST and ETH-80, which 'tigra data fetch'
+    downloads once. Their files are searched for in --data-dir, then in $TIGRA_DATA, then in the cache
+    folder.
 
     \b
     Example:
@@ -35,7 +37,7 @@ data.add_command(show)
 
 
 def size_text(n_bytes: int) -> str:
-    """A number of bytes for people.
+    """Format a number of bytes.
 
     >>> size_text(512), size_text(28881), size_text(20_674_182), size_text(1_250_000_000)
     ('512 B', '28.9 kB', '20.7 MB', '1.2 GB')
@@ -47,11 +49,11 @@ def size_text(n_bytes: int) -> str:
 
 
 def _source(ctx, name: str, as_json: bool, empty: dict):
-    """The source called `name`, or that of a data set called so; no more to do for the embedded one."""
+    """Return the source of that name or of that data set; for the embedded data set, say so and exit."""
     from tigra.datasets.sources import source_named
 
     if name == EMBEDDED:
-        sentence = f"{EMBEDDED} comes with tigra: there is nothing to fetch or to verify."
+        sentence = f"{EMBEDDED} comes with tigra; there is nothing to fetch or to verify."
         print_json(empty) if as_json else click.echo(sentence)
         ctx.exit()
     return source_named(name)
@@ -68,7 +70,7 @@ def _folder(path: Path) -> Path:
 @data_dir_option
 @json_option
 def list_datasets(data_dir, as_json):
-    """Show the data sets, and where their files were found.
+    """List the data sets and where their files were found.
 
     \b
     Example:
@@ -111,20 +113,31 @@ def _whereabouts(source, data_dir) -> dict:
 
 @data.command()
 @click.argument("name", metavar="NAME")
-@click.option("--mirror", metavar="URL", help="A server's folder with the files, tried before the published ones.")
-@click.option("--file", "files", multiple=True, metavar="FILE", help="Which archive of ETH-80, by its file name.")
+@click.option(
+    "--mirror",
+    metavar="URL",
+    help="Try this URL of a folder with the files first, for example if the official servers are down.",
+)
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Fetch this archive of ETH-80, by its file name, instead of the default one.",
+)
 @click.option(
     "--data-dir",
     type=click.Path(exists=True, file_okay=False),
-    help="Put the files into a folder in here, instead of the cache folder.",
+    help="Put the files in a subfolder of this folder instead of the cache folder.",
 )
 @json_option
 @click.pass_context
 def fetch(ctx, name, mirror, files, data_dir, as_json):
-    """Download the files of NAME: mnist or eth80, or a data set made from them.
+    """Download the files of a data set.
 
-    Files that are there and right are not downloaded again. MNIST's files must have the SHA-256 that
-    is published. For ETH-80 none is: all its pictures must be there and open.
+    NAME is mnist, eth80, or a data set made from one of them. Files that are present and correct are not
+    downloaded again. MNIST files are checked against their published SHA-256 checksums. ETH-80 has no
+    published checksum, so tigra checks that every picture is present and opens.
 
     \b
     Example:
@@ -158,11 +171,11 @@ def fetch(ctx, name, mirror, files, data_dir, as_json):
             _tell_sum(path)
     first = find(source.name, data_dir)
     if paths and first and not set(first.paths) & set(paths):
-        click.echo(f"Note: {first.paths[0]} ({first.origin}) comes first when data is looked for.", err=True)
+        click.echo(f"Note: {first.paths[0]} ({first.origin}) takes precedence over the new files.", err=True)
 
 
 def _right_ones(source, files, data_dir):
-    """Where a source, or the file of it that was asked for, is on this machine, if it is right; else None."""
+    """Return where the source, or the requested files of it, is on this machine; None if absent or damaged."""
     from tigra.datasets.sources import find, verify
 
     found = find(source.name, data_dir)
@@ -176,8 +189,10 @@ def _right_ones(source, files, data_dir):
 def _tell_sum(path: Path) -> None:
     kept = path.with_name(path.name + ".sha256")
     if kept.is_file():
-        click.echo(f"No SHA-256 of {path.name} is published: all pictures are there and open, but that is all we know.")
-        click.echo(f"Its SHA-256, {kept.read_text().split()[0]}, is kept in {kept.name}.")
+        click.echo(
+            f"No SHA-256 of {path.name} is published; tigra only checked that all pictures are present and open."
+        )
+        click.echo(f"Its SHA-256, {kept.read_text().split()[0]}, was saved in {kept.name}.")
 
 
 # --- verify -------------------------------------------------------------------------------------------
@@ -189,9 +204,10 @@ def _tell_sum(path: Path) -> None:
 @json_option
 @click.pass_context
 def verify(ctx, name, data_dir, as_json):
-    """Check the files of NAME, or of all that is found, by their content.
+    """Check the content of downloaded files.
 
-    Exit status 1 if a file is damaged, or if NAME is not there.
+    NAME is mnist, eth80, or a data set made from one of them; by default, all that are found.
+    The exit status is 1 if a file is damaged or NAME is missing.
 
     \b
     Example:
@@ -223,9 +239,9 @@ def verify(ctx, name, data_dir, as_json):
 @data.command()
 @json_option
 def clear(as_json):
-    """Delete decoded pictures and their features from the cache folder; they are made again when they are needed.
+    """Delete decoded pictures from the cache folder.
 
-    Downloaded files stay.
+    The features computed from them are deleted, too. Both are computed again when needed. Downloaded files are kept.
 
     \b
     Example:

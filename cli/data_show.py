@@ -30,14 +30,24 @@ FORMATS = {
 
 @click.command()
 @click.argument("dataset", metavar="NAME")
-@click.option("--out", required=True, type=click.Path(dir_okay=False), help="Picture file to write.")
-@click.option("--columns", type=click.IntRange(1, 100), default=6, show_default=True, help="Images a class and block.")
+@click.option(
+    "--out", required=True, type=click.Path(dir_okay=False), help="Picture file to write; its ending sets the format."
+)
+@click.option(
+    "--columns",
+    type=click.IntRange(1, 100),
+    default=6,
+    show_default=True,
+    help="Images per class, for each group of columns.",
+)
 @data_options
 @import_option
 def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json, **settings):
-    """Draw a contact sheet: classes in rows, upright and transformed images side by side.
+    """Draw sample images of a data set.
 
-    NAME is a data set, or a folder of pictures. An existing file is replaced.
+    Each row shows one class, with upright and transformed images side by side. NAME is a data
+    set ('tigra data list') or a folder of pictures with one subfolder per class. An existing file is
+    replaced.
 
     \b
     Example:
@@ -49,9 +59,7 @@ def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json,
 
     kind = FORMATS.get(Path(out).suffix.lower())
     if kind is None:
-        raise click.UsageError(
-            f"{out} should end in one of {', '.join(FORMATS)}, to say which kind of picture to write."
-        )
+        raise click.UsageError(f"{out} must end in one of {', '.join(FORMATS)}, which sets the format of the picture.")
     options = given_options(settings)
     check_options(dataset, options, data_dir)
     with Progress() as progress:

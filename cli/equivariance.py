@@ -14,25 +14,31 @@ from .shared.output import Progress, print_json, table
 
 
 @click.command()
-@click.option("--images", "folder", type=click.Path(exists=True, file_okay=False), help="Folder of photographs.")
+@click.option(
+    "--images",
+    "folder",
+    type=click.Path(exists=True, file_okay=False),
+    help="Folder of photographs to measure on.  [default: random images]",
+)
 @click.option("--count", type=click.IntRange(1, 1000), default=12, show_default=True,
-              help="Random images, where there is no --images.")  # fmt: skip
-@click.option("--out", type=click.Path(file_okay=False), help="Folder for equivariance.json, .png and .svg.")
+              help="Number of random images; no effect with --images.")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False), help="Folder to write equivariance.json, .png and .svg to.")
 @click.option("--interpolation", type=click.Choice(["cubic", "linear"]), default="cubic", show_default=True,
-              help="How images are interpolated when they are moved.")  # fmt: skip
-@click.option("--antialias", is_flag=True, help="Smooth before down-sampling, as Pillow's bicubic filter does.")
+              help="How images are interpolated when they are rotated and shifted.")  # fmt: skip
+@click.option("--antialias", is_flag=True, help="Smooth images before down-sampling, as Pillow's bicubic filter does.")
 @click.option("--frame", type=click.Choice(["inner", "whole"]), default="inner", show_default=True,
-              help="Nodes that count: those that no border reaches, or all.")  # fmt: skip
+              help="Pixels to compare: those that the border does not influence, or all.")  # fmt: skip
 @seed_option
 @threads_option
 @json_option
 @click.pass_context
 def equivariance(ctx, folder, count, out, interpolation, antialias, frame, seed, threads, as_json):
-    """Measure how far filters follow rotations and shifts, at five resolutions.
+    """Measure how equivariant the filters are to rotations and shifts, at five resolutions.
 
-    Images are down-sampled by t = 2 to 6, moved, filtered by 20 random filters of degree 4, moved back, and compared
-    with their own filtered selves: the mean absolute difference, in grey levels. Without --images, on
-    smooth random images made on the spot.
+    This is the experiment of section 6.3 of the paper. Each image is down-sampled by t = 2 to 6, then
+    transformed, filtered by 20 random filters of degree 4, and transformed back. The result is compared
+    with the filtered image itself: the gap is their mean absolute difference, in grey levels. Without
+    --images, smooth random images are used.
 
     \b
     Example:
@@ -75,7 +81,7 @@ def equivariance(ctx, folder, count, out, interpolation, antialias, frame, seed,
 
 
 def _images(folder, count, seed):
-    """(images, their number, what they are, notes)."""
+    """Return (images, their number, a description of them, notes)."""
     from tigra.theory.resolution import LEAST_SIDE, band_limited_images
 
     if folder is None:
@@ -89,13 +95,13 @@ def _images(folder, count, seed):
     foreign = [path for path in paths if sizes[path] is None]
     small = [path for path in paths if (size := sizes[path]) and min(size) < LEAST_SIDE]
     usable = [path for path in paths if sizes[path] and path not in set(small)]
-    notes = [f"{len(foreign)} files are no pictures, and left out"] if foreign else []
-    notes += [f"{len(small)} pictures have less than {LEAST_SIDE} pixels a side, and are left out"] if small else []
+    notes = [f"{len(foreign)} files are not pictures and were left out"] if foreign else []
+    notes += [f"{len(small)} pictures have fewer than {LEAST_SIDE} pixels a side and were left out"] if small else []
     images = _readable(usable, sizes, notes)
-    first = next(images, None)  # before a folder is made for what comes out
+    first = next(images, None)  # fail before the output folder is made
     if first is None:
         raise DatasetError(
-            f"{folder} has no picture of at least {LEAST_SIDE}x{LEAST_SIDE} pixels that can be read among its"
+            f"{folder} has no readable picture of at least {LEAST_SIDE}x{LEAST_SIDE} pixels among its"
             f" {len(paths)} files; give a folder of photographs, or leave out --images."
             + "".join(f"\n{note}." for note in notes)
         )
@@ -103,7 +109,7 @@ def _images(folder, count, seed):
 
 
 def _readable(paths, sizes, notes):
-    """Yield pictures one by one; those that turn out to be damaged become notes, and cost nothing but themselves."""
+    """Yield pictures one by one; a damaged picture is skipped and noted."""
     from tigra.errors import ImageError
     from tigra.images.pictures import read_image
 
@@ -115,7 +121,7 @@ def _readable(paths, sizes, notes):
 
 
 def _facts(curves, n_images, source, seed, protocol, notes) -> dict:
-    """What is printed as JSON, and written."""
+    """Return the results as a dict, for JSON output and for equivariance.json."""
     from tigra.theory.resolution import DEGREE, N_FILTERS
 
     points = [
@@ -160,7 +166,7 @@ def _show(curves, facts) -> None:
 
 
 def _growth(grows: dict) -> str:
-    """One sentence on both curves."""
+    """Say in one sentence which of the curves grow."""
     grown, not_grown = (" and ".join(f"{name}s" for name in grows if grows[name] is kind) for kind in (True, False))
     if not grown:
         return f"the gap does NOT grow at every step of t, neither for {not_grown.replace(' and ', ' nor for ')}"
@@ -168,7 +174,7 @@ def _growth(grows: dict) -> str:
 
 
 def _write(out, curves, facts) -> list[str]:
-    """Write the numbers and the figure; returns the files."""
+    """Write the numbers and the figure; return the paths of the files."""
     from tigra.figures.curves.resolution import draw
     from tigra.model_file import write_atomically
 

@@ -26,17 +26,19 @@ from .shared.output import Progress, percent, print_json, table
 @click.command()
 @model_argument
 @click.argument("dataset", metavar="[DATASET]", required=False)
-@click.option("--runs", type=click.IntRange(min=1), help="How often to transform anew.  [default: 10]")
+@click.option(
+    "--runs", type=click.IntRange(min=1), help="How often to transform the test images and measure.  [default: 10]"
+)
 @click.option(
     "--interpolation",
     type=click.Choice(["cubic", "linear"]),
-    help="How test images are interpolated.  [default: as in training's report]",
+    help="How test images are interpolated when they are rotated.  [default: as in training]",
 )
 @click.option(
     "--invariance",
     is_flag=True,
-    help="Report instead how labels and probabilities of upright test images change when these are turned, shifted"
-    " and mirrored.",
+    help="Report how much predictions for upright test images change when these are rotated, shifted and mirrored,"
+    " instead of the accuracy.",
 )
 @data_dir_option
 @test_options
@@ -47,11 +49,13 @@ from .shared.output import Progress, percent, print_json, table
 def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir, **settings):
     """Measure a model's accuracy on freshly transformed test images.
 
-    Every run transforms each test image anew, at random, as the data set's protocol says; reported are
-    mean and standard deviation over the runs. DATASET is by default the one that the model was
-    trained on, split as it was then. It may also be another folder of pictures, with a subfolder
-    for each class: then all of them are tested, or those of its folder test, except for pictures that
-    the model has learned from.
+    MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. Each run
+    transforms every test image at random, as the data set's protocol says, and measures the accuracy.
+    The command reports the mean and the standard deviation over the runs.
+
+    DATASET is by default the data set that the model was trained on, with the same split. It may also
+    be a folder of pictures with one subfolder per class. Then all pictures are tested, or only those in
+    its subfolder test if it has one. Pictures that the model was trained on are left out.
 
     \b
     Example:
@@ -60,7 +64,7 @@ def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir,
     """
     loaded = load_model(model)
     network = loaded.network
-    network.keep_features_in(cache_folder())  # those of images that were seen before are found there
+    network.keep_features_in(cache_folder())  # features of images seen before are read from there
     given = given_options(settings) | (
         {"interpolation": settings["interpolation"]} if settings["interpolation"] else {}
     )
@@ -79,7 +83,7 @@ def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir,
 
 
 def _accuracy(network, splits, dataset, runs, seed, threads, progress) -> tuple[dict, str]:
-    """(for JSON, in words): accuracy on test images that are transformed anew in every run."""
+    """Return (results for JSON, text): accuracy on test images that every run transforms again."""
     if runs and not splits.transform:
         raise click.UsageError(f"The test images of {dataset} are not transformed; leave out --runs.")
     runs = runs or (10 if splits.transform else 1)
@@ -96,9 +100,9 @@ def _accuracy(network, splits, dataset, runs, seed, threads, progress) -> tuple[
 
 
 def _invariance(network, splits, dataset, runs, seed, threads, progress) -> tuple[dict, str]:
-    """(for JSON, in words): how answers to upright test images change."""
+    """Return (results for JSON, text): how predictions for upright test images change under transformations."""
     if runs:
-        raise click.UsageError("--invariance transforms each test image once in every way; leave out --runs.")
+        raise click.UsageError("--invariance applies each transformation once, not in runs; leave out --runs.")
     interpolation = splits.options.get("interpolation", "cubic")
     images, labels = splits.test_upright
     result = measure_invariance(

@@ -1,4 +1,4 @@
-"""`tigra figures`: pictures of what a model has learned, and of what it makes of images."""
+"""`tigra figures`: figures of what a model has learned and how it processes images."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .shared.output import Progress, print_json
 
 @click.command()
 @model_argument
-@click.option("--dataset", metavar="NAME", help="Data set or folder with the images.  [default: that of the training]")
+@click.option("--dataset", metavar="NAME", help="Data set or folder with the images.  [default: as in training]")
 @click.option(
     "--out",
     type=click.Path(file_okay=False),
     default="figures",
     show_default=True,
-    help="Folder for the files; made if need be, files in it are replaced.",
+    help="Folder to write to; existing files of the same name are replaced.",
 )
 @click.option(
     "--format",
@@ -35,18 +35,23 @@ from .shared.output import Progress, print_json
     type=click.Choice(["both", "png", "svg"]),
     default="both",
     show_default=True,
-    help="Kind of picture files.",
+    help="Format of the figures.",
 )
 @click.option(
     "--image",
     type=click.IntRange(min=0),
-    help="Number of the test image that is turned.  [default: the first that is named rightly]",
+    help="Index of the test image to rotate, from 0.  [default: the first one classified correctly]",
 )
-@click.option("--gif/--no-gif", default=True, show_default=True, help="Also write the animation turning.gif.")
+@click.option(
+    "--gif/--no-gif",
+    default=True,
+    show_default=True,
+    help="Also write turning.gif, an animation of the rotating image.",
+)
 @click.option(
     "--interpolation",
     type=click.Choice(["cubic", "linear"]),
-    help="How images are interpolated when they are turned.  [default: as in training's report]",
+    help="How images are interpolated when they are rotated.  [default: as in training]",
 )
 @data_dir_option
 @test_options
@@ -54,12 +59,13 @@ from .shared.output import Progress, print_json
 @import_option
 @json_option
 def figures(model, dataset, out, kind, image, gif, data_dir, threads, as_json, **settings):
-    """Draw what a model has learned, and what it makes of images.
+    """Draw what a model has learned and how it processes images.
 
-    Filters in the spectral domain with their start values, feature maps of an image and its rotations,
-    maps and active sets after each pooling, the statistics features under a full turn, training curves,
-    confusion matrix, misclassified images, and an image turning as an animation: PNG and SVG files, and
-    index.html with all of them and their captions, which name the figures of the paper.
+    MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. The figures
+    show the filters in the spectral domain, the feature maps of an image and of its rotations, the nodes
+    that each pooling keeps, the statistics features over a full rotation, the training curves, the
+    confusion matrix, misclassified images, and an animation of a rotating image. Open index.html to see
+    all of them with captions, which name the corresponding figures of the paper.
 
     \b
     Example:
@@ -91,7 +97,7 @@ def figures(model, dataset, out, kind, image, gif, data_dir, threads, as_json, *
 
 
 def _drawn(loaded, splits, out, kind, image, gif, threads, progress):
-    """(entries, skipped) of `tigra.figures.write`."""
+    """Draw the figures; return (entries, skipped) of `tigra.figures.write`."""
     from tigra.figures import write
     from tigra.figures.exhibit import exhibit
 

@@ -1,4 +1,4 @@
-"""`tigra gradcheck`: the hand-written gradients against finite differences."""
+"""`tigra gradcheck`: compare the hand-written gradients with finite differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .shared.output import Progress, duration, print_json, table
 @click.command()
 @click.option(
     "--layer",
-    help="Only this layer, e.g. SpectralConv; also Loss, Network, or a layer of your own by its name in texts.",
+    help="Check only this layer, e.g. SpectralConv; Loss and Network work, too, and layers of your own.",
 )
 @seed_option
 @import_option
@@ -25,8 +25,9 @@ from .shared.output import Progress, duration, print_json, table
 def gradcheck(ctx, layer, seed, as_json):
     """Compare every hand-written gradient with finite differences.
 
-    For each layer, its input and each of its parameters, and for a whole network with its loss:
-    the relative error in float64. The exit status is 1 when one is off.
+    Checks the gradients of every layer, with respect to its input and to each of its parameters, and those
+    of whole networks with their loss. Prints the relative errors in float64. The exit status is 1 if a
+    gradient is wrong.
 
     \b
     Example:

@@ -1,10 +1,11 @@
-"""`tigra info`: what a model file holds."""
+"""`tigra info`: show what is in a model file."""
 
 from __future__ import annotations
 
 import click
 
 from tigra.model_file import load_model
+from tigra.options import GraphOptions
 
 from .shared.options import import_option, json_option, model_argument
 from .shared.output import percent, print_json, table
@@ -15,7 +16,9 @@ from .shared.output import percent, print_json, table
 @import_option
 @json_option
 def info(model, as_json):
-    """Show what a model file holds.
+    """Show the architecture, options and training results of a model.
+
+    MODEL is a model file from 'tigra train', or the name of a model that comes with tigra.
 
     \b
     Example:
@@ -44,11 +47,17 @@ def info(model, as_json):
         "finished": loaded.resume is None,
         "accuracy": training.get("accuracy"),
     }
+    graph = network.own_graph
+    if graph is not None:
+        content["graph"] = {"nodes": graph.n_nodes, "edges": int(graph.adjacency.nnz) // 2}
     if as_json:
         print_json(content)
         return
     click.echo(f"{content['architecture']}, {content['parameters']} parameters")
-    click.echo(", ".join(f"{name} {value}" for name, value in network.options.items() if name != "architecture"))
+    hidden = {"architecture"} | (set(GraphOptions.specs()) if graph is not None else set())
+    click.echo(", ".join(f"{name} {value}" for name, value in network.options.items() if name not in hidden))
+    if graph is not None:
+        click.echo(f"graph of its own: {content['graph']['nodes']} nodes, {content['graph']['edges']} edges")
     click.echo(f"classes: {', '.join(network.class_names)}\n")
     rows = [
         (number, entry["layer"], entry["parameters"], _shapes(entry["shapes"])) for number, entry in enumerate(layers)
@@ -57,7 +66,7 @@ def info(model, as_json):
     if content["dataset"] and content["finished"] and not content["epochs"]:  # DeepScat has no epochs
         click.echo(f"\nfitted on {content['dataset']}")
     elif content["dataset"]:
-        state = "finished" if content["finished"] else "interrupted, go on with tigra train --resume"
+        state = "finished" if content["finished"] else "interrupted, continue with tigra train --resume"
         epochs = f"{content['epochs']} epoch{'s' if content['epochs'] != 1 else ''}"
         click.echo(f"\ntrained on {content['dataset']}, {epochs} ({state}), best {content['best_epoch']}")
     if content["accuracy"]:

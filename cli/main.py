@@ -1,4 +1,4 @@
-"""`tigra`: the group of commands, and the one place where errors become messages."""
+"""`tigra`: the command group, which turns errors into messages."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from .shared.signals import signals_interrupt
 COMMANDS = {
     "train": "Train a network and save it.",
     "evaluate": "Measure a model's accuracy on freshly transformed test images.",
-    "predict": "Name the class of each IMAGE.",
-    "reproduce": "Reproduce a TABLE of the paper and print it beside the paper's numbers.",
+    "predict": "Predict the class of each IMAGE.",
+    "reproduce": "Reproduce a TABLE of the paper and print it next to the paper's numbers.",
     "data": "List, fetch, verify and show the data sets.",
-    "info": "Show what a model file holds.",
-    "figures": "Draw what a model has learned, and what it makes of images.",
-    "equivariance": "Measure how far filters follow rotations and shifts, at five resolutions.",
+    "info": "Show the architecture, options and training results of a model.",
+    "figures": "Draw what a model has learned and how it processes images.",
+    "equivariance": "Measure how equivariant the filters are to rotations and shifts, at five resolutions.",
     "gradcheck": "Compare every hand-written gradient with finite differences.",
 }
 
 
 class TigraGroup(click.Group):
-    """Commands by name, and the error boundary: status 2 for wrong usage, 1 for the rest."""
+    """Load commands by name and turn errors into messages: exit status 2 for wrong usage, 1 for the rest."""
 
     def list_commands(self, ctx):
-        """The names, in the order in which one would use them."""
+        """Return the names, in the order in which they are typically used."""
         return list(COMMANDS)
 
     def get_command(self, ctx, name):
-        """The command `name` of module tigra_cli.<name>."""
+        """Import and return the command `name` from the module tigra_cli.<name>."""
         if name not in COMMANDS:
             return None
         return getattr(importlib.import_module(f"tigra_cli.{name}"), name)
 
     def format_commands(self, ctx, formatter):
-        """The list of commands, without loading them."""
+        """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx):
-        """Run the command; tigra's own errors become one sentence, never a traceback."""
+        """Run the command; print errors of tigra as one sentence, without a traceback."""
         try:
             with signals_interrupt():
                 return super().invoke(ctx)
-        except BrokenPipeError:  # the reader has seen enough
+        except BrokenPipeError:  # e.g. `tigra ... | head`
             raise
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -55,7 +55,9 @@ class TigraGroup(click.Group):
             ctx.exit(130)
         except OSError as error:
             what = f" ({error.filename})" if error.filename else ""
-            raise click.ClickException(f"{error.strerror or error}{what}; free the place or choose another.") from error
+            raise click.ClickException(
+                f"{error.strerror or error}{what}; free disk space or choose another path."
+            ) from error
         except MemoryError as error:
             raise click.ClickException(
                 "Not enough memory; use smaller images, fewer filters or a smaller --batch-size."
@@ -81,7 +83,11 @@ def _print_version(ctx, _, wanted):
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
 )
 def main():
-    """TIGraNet: image classifiers that do not mind rotated and shifted images.
+    """Train and evaluate TIGraNet, an image classifier that is invariant to rotations and shifts.
+
+    TIGraNet trains on upright images and classifies rotated and shifted ones. Start with the example
+    below: its data set mnist-012 (handwritten digits 0, 1 and 2) comes with tigra. For more, see
+    'tigra COMMAND --help'.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`tigra predict`: labels and probabilities for picture files."""
+"""`tigra predict`: predict labels and probabilities for picture files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .shared.options import (
 )
 from .shared.output import Progress, percent, print_json
 
-SHOWN = 5  # classes; of more only the most likely are printed
+SHOWN = 5  # classes printed; with more, only the three most likely
 
 
 @click.command()
@@ -27,18 +27,20 @@ SHOWN = 5  # classes; of more only the most likely are printed
 @click.option(
     "--invert",
     is_flag=True,
-    help="For dark ink on light paper, if the model learned light on dark, or the other way round.",
+    help="Invert the pictures: for dark objects on a light background if the model was trained on light objects on a"
+    " dark background, or the other way round.",
 )
 @threads_option
 @import_option
 @json_option
 @click.pass_context
 def predict(ctx, model, images, invert, threads, as_json):
-    """Name the class of each IMAGE.
+    """Predict the class of each IMAGE.
 
-    Any picture that Pillow opens. It becomes grey, and is scaled to the model's size without
-    being stretched. Pictures that cannot be read are named on standard error; the others are
-    still predicted, and the exit status is 1.
+    MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. IMAGE is any
+    picture that Pillow can open. It is converted to grey and scaled to the model's image size with its
+    aspect ratio kept. If a picture cannot be read, the command reports it on standard error, predicts
+    the others, and ends with exit status 1.
 
     \b
     Example:
@@ -75,7 +77,7 @@ def predict(ctx, model, images, invert, threads, as_json):
 
 
 def _in_words(probabilities: dict[str, float]) -> str:
-    """Every class with its probability; of many classes the most likely ones.
+    """List the classes with their probabilities; if there are many, only the most likely ones.
 
     >>> _in_words({"cat": 0.25, "dog": 0.75})
     'cat: 25.0 %, dog: 75.0 %'

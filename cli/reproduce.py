@@ -1,4 +1,4 @@
-"""`tigra reproduce`: the paper's tables, run by run, resumable."""
+"""`tigra reproduce`: reproduce the tables of the paper, run by run; resumable."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .shared.signals import StopSignals
 
 
 def _check_figure(table: str, figure: str, out: Path, finished: bool) -> None:
-    """Complain before the work, not after it; the folder of the runs is made if the figure is wanted in it."""
+    """Check --figure before any run starts; make the folder of the runs if the figure goes there."""
     if table != "rotations":
-        raise click.UsageError("--figure draws the curve of the table rotations; leave it out for others.")
+        raise click.UsageError("--figure draws the curve of the table rotations; leave it out for other tables.")
     require_matplotlib("--figure")
     check_ending(figure)
     if not finished and Path(figure).resolve().parent == out.resolve():
@@ -32,15 +32,18 @@ def _check_figure(table: str, figure: str, out: Path, finished: bool) -> None:
 
 
 def _keep_finished_rows(experiment: Experiment, what: str) -> None:
-    """Drop the rows of which no run is finished; complain if none is left."""
+    """Drop rows without a finished run; raise click.UsageError if none is left."""
     if left_out := experiment.left_out():
         others = f" and {n_more} more" if (n_more := len(left_out) - 1) else ""
-        click.echo(f"Note: {left_out[0].name}{others} left out: damaged, or of other settings than today's.", err=True)
+        click.echo(
+            f"Note: {left_out[0].name}{others} left out: damaged, or from other settings than the current ones.",
+            err=True,
+        )
     experiment.rows = experiment.finished_rows()
     if not experiment.rows:
         kind = "quick runs" if experiment.quick else "runs"
         raise click.UsageError(
-            f"No {kind} of {what} are finished in {experiment.folder}; name their folder with --out."
+            f"{experiment.folder} has no finished {kind} of {what}; give the folder of the runs with --out."
         )
 
 
@@ -49,39 +52,44 @@ def _keep_finished_rows(experiment: Experiment, what: str) -> None:
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help="Runs of each row.  [default: as many as the table asks for; with --finished, all]",
+    help="Number of runs per row, each with another seed.  [default: as in the table; with --finished, all]",
 )
-@click.option("--row", "only", multiple=True, help="Only this row, by its short name; may be given several times.")
+@click.option("--row", "only", multiple=True, help="Run only this row, by its short name; may be repeated.")
 @click.option(
-    "--quick", is_flag=True, help="A few steps on a few images, to try the machinery; the numbers mean nothing."
+    "--quick", is_flag=True, help="Train for a few steps on a few images, to test the setup; the numbers mean nothing."
 )
-@click.option("--finished", is_flag=True, help="Run nothing: print the rows of which runs are finished.")
-@click.option("--out", type=click.Path(file_okay=False), help="Folder for the runs.  [default: results/TABLE]")
-@click.option("--figure", type=click.Path(dir_okay=False), help="Of rotations: draw the curve, too (.png, .svg, .pdf).")
+@click.option("--finished", is_flag=True, help="Run nothing; print the rows that have finished runs.")
+@click.option(
+    "--out", type=click.Path(file_okay=False), help="Folder for the results of the runs.  [default: results/TABLE]"
+)
+@click.option(
+    "--figure", type=click.Path(dir_okay=False), help="Table rotations: also draw the curve (.png, .svg or .pdf)."
+)
 @data_dir_option
 @threads_option
 @json_option
 @click.pass_context
 def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, threads, as_json):
-    """Reproduce a TABLE of the paper and print it beside the paper's numbers.
+    """Reproduce a TABLE of the paper and print it next to the paper's numbers.
 
-    Every finished run is kept at once, as a JSON file beside its model in the folder; starting again goes on where
-    the last start was stopped, by Ctrl-C or otherwise, in the middle of a run too. Epochs are chosen
-    on upright validation images.
+    This trains every method of the table several times, which can take hours. Each finished run is saved
+    at once, as a JSON file with its model. You can stop with Ctrl-C at any time: the same command
+    continues where it stopped, even in the middle of a run. The best epoch is chosen on upright
+    validation images.
 
     \b
-    mnist-012         Table 2, tested on all of MNIST's digits 0, 1, 2 (but for --quick)
-    mnist-rot-trans   Table 3
-    eth-80            Table 4, needs ETH-80 ('tigra data fetch eth80')
-    rotations         the last figure: accuracy over the number of training rotations
-    The others need MNIST ('tigra data fetch mnist').
+    mnist-012         Table 2, digits 0, 1 and 2, tested on all of MNIST's test images of them
+    mnist-rot-trans   Table 3, rotated and shifted digits
+    eth-80            Table 4, objects; needs ETH-80 ('tigra data fetch eth80')
+    rotations         the last figure: accuracy against the number of training rotations
+    All except eth-80 need MNIST ('tigra data fetch mnist').
 
     \b
     Example:
         tigra reproduce mnist-012 --seeds 3
     """
     if out == "":
-        raise click.UsageError("--out needs the name of a folder; leave it out for results/TABLE.")
+        raise click.UsageError("--out must be a folder, got an empty name; leave it out for results/TABLE.")
     out = Path(out or f"results/{table}")
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only, finished)
     if finished:
@@ -98,18 +106,18 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
             def show(text, done=0, total=0, name=name):
                 progress.show(f"{name}: {text}", done, total, phase=name + text.rstrip("0123456789/ "))
 
-            if experiment.record(row, number):  # another process on the same folder was quicker
+            if experiment.record(row, number):  # another process in the same folder finished it first
                 continue
             try:
                 record = experiment.run(row, number, Watch(show, stop.asked))
-            except TrainingError as error:  # this run has no result; the others need not wait for it
+            except TrainingError as error:  # go on with the other runs
                 progress.clear()
                 failed.append(name)
                 click.echo(f"{name}: no result. {error}", err=True)
                 continue
             except Stopped:
                 progress.clear()
-                click.echo(f"Stopped; the runs so far are in {out}, the same command goes on.", err=True)
+                click.echo(f"Stopped; the runs so far are in {out}. Continue with the same command.", err=True)
                 ctx.exit(130)
             progress.clear()
             test, values = next(iter(record["accuracy"]["test"].items()))

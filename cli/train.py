@@ -1,4 +1,4 @@
-"""`tigra train`: train a network on a data set, save it, and report how well it does."""
+"""`tigra train`: train a network on a data set, save it, and report its accuracy."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ from .shared.signals import StopSignals
     "--resume",
     "resumed",
     type=EXISTING_FILE,
-    help="Continue the interrupted run in this model file, with its own settings.",
+    help="Continue the interrupted run in this model file with the settings saved there.",
 )
 @click.option(
     "--recipe",
     type=RecipeName(),
     default="best",
     show_default=True,
-    help="Settings to start from: the best found, or those printed in the paper.",
+    help="Default settings: those that we found best, or those of the paper.",
 )
 @click.option(
     "--method",
     type=MethodName(),
     default="tigranet",
     show_default=True,
-    help="What to train: TIGraNet, or a baseline.",
+    help="What to train: TIGraNet or a baseline.",
 )
 @field_options(FitOptions, NetworkOptions, first=("epochs", "architecture"))
 @data_options
@@ -78,12 +78,13 @@ from .shared.signals import StopSignals
 def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
     """Train a network and save it.
 
-    DATASET is mnist-012, which comes with tigra, one of mnist-rot, mnist-trans and eth-80 ('tigra
-    data list'), or a folder of your own pictures: one subfolder for each class, or folders train,
-    valid and test that have them. Settings that are not given are those of the data set's
-    recipe. The best epoch is chosen on upright validation images; test images are only for the
-    report. An existing model file is replaced. Ctrl-C stops and keeps what was learned: go on with
-    --resume.
+    DATASET is mnist-012, which comes with tigra, one of mnist-rot, mnist-trans and eth-80 ('tigra data
+    list'), or a folder of your own pictures. The folder has one subfolder per class, or subfolders
+    train, valid and test that each have one per class.
+
+    Settings that you do not give come from the recipe of the data set. The best epoch is chosen on
+    upright validation images; test images are used only for the report. An existing model file is
+    replaced. Ctrl-C stops and saves the run; continue it with --resume.
 
     \b
     Example:
@@ -118,7 +119,7 @@ def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
 
 
 def default_name(dataset) -> str:
-    """The model file's name where none is given: that of the data set, or of the folder.
+    """Return the default name of the model file: the data set or folder, plus .npz.
 
     >>> default_name("mnist-012"), default_name("photos/pets/")
     ('mnist-012.npz', 'pets.npz')
@@ -127,7 +128,7 @@ def default_name(dataset) -> str:
 
 
 def progress_line(progress: Progress):
-    """A function for `Watch` that shows a live line; the phase is what is done, without its numbers."""
+    """Return a function for `Watch` that shows a live line; the phase is its text without numbers."""
 
     def show(what, done=0, total=0):
         progress.show(what, done, total, phase=what.split("  ")[0].rstrip("0123456789/ "))
@@ -136,7 +137,7 @@ def progress_line(progress: Progress):
 
 
 def _loader(settings, threads, progress, stop):
-    """`load_dataset` with what is the same in every call; it shows a live line, and heeds a stop."""
+    """Return `load_dataset` with the common arguments set; it shows a live line and stops on a signal."""
     progress.show("loading; compiling the kernels takes some seconds the first time")
     return partial(
         load_dataset, data_dir=settings["data_dir"], threads=threads, on_progress=loading(progress, stop.asked)
@@ -144,15 +145,13 @@ def _loader(settings, threads, progress, stop):
 
 
 def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
-    """A new run, after what can be checked without the data set."""
+    """Start a new run; check all that can be checked before the data set is loaded."""
     if dataset is None:
-        raise click.UsageError("Name a DATASET, or a run to go on with: --resume FILE.")
+        raise click.UsageError("Give a DATASET, or continue a run with --resume FILE.")
     method, changes = find_method(name), given_fields(settings, FitOptions, NetworkOptions)
     if settings["recipe"] not in method.recipe_names:
         names = ", ".join(method.recipe_names)
-        raise click.UsageError(
-            f"Method {name} has the recipes {names}, and no {settings['recipe']}; leave out --recipe."
-        )
+        raise click.UsageError(f"Method {name} has no recipe {settings['recipe']}, only {names}; leave out --recipe.")
     recipe = method.recipe(dataset, settings["recipe"])
     method.check_changes(changes, recipe, spelling)
     recipe = recipe.with_changes(changes) if changes else recipe
@@ -167,23 +166,25 @@ def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
 
 
 def _resumed(ctx, path, dataset, threads, load) -> Run:
-    """The run that a model file holds, ready to go on; a folder of pictures may have moved in between."""
+    """Return the run saved in a model file, ready to continue; `dataset` is the folder if it has moved."""
     allowed = "resumed", "threads", "out", "as_json", "dataset", "data_dir"
     for name in ctx.params:
         if name not in allowed and ctx.get_parameter_source(name).name == "COMMANDLINE":
-            raise click.UsageError(f"--resume goes on with the settings in {path}; leave out {spelling(name)}.")
+            raise click.UsageError(f"--resume continues with the settings in {path}; leave out {spelling(name)}.")
     model = load_model(path)
     trained_on = model.training.get("dataset")
     if dataset not in (None, trained_on) and (trained_on in DATASETS or not os.path.isdir(dataset)):
-        raise click.UsageError(f"{path} was trained on {trained_on}, not on {dataset}.")
+        raise click.UsageError(f"{path} was trained on {trained_on}, got {dataset}; leave out DATASET.")
     if trained_on and trained_on not in DATASETS and not os.path.isdir(dataset or trained_on):
-        raise click.UsageError(f"The folder {trained_on} is not here; say where: tigra train FOLDER --resume {path}.")
+        raise click.UsageError(
+            f"The folder {trained_on} does not exist; give its new place: tigra train FOLDER --resume {path}."
+        )
     try:
         splits = load(dataset or model.training["dataset"], **model.training["dataset_options"])
     except DatasetError:
         raise
-    except Exception as error:  # the file's record may be of any kind
-        raise ModelFileError(f"{path} does not say how to go on ({error}); start a new run.") from error
+    except Exception as error:  # the file may contain anything
+        raise ModelFileError(f"{path} has no usable record of its run ({error}); start a new run.") from error
     return resume(model, splits, path, threads)
 
 
@@ -192,18 +193,18 @@ def _tell_stopped(run: Run, out) -> None:
         click.echo("Stopped.", err=True)
         return
     click.echo(f"Stopped in epoch {run.facts['epochs'] + 1}; saved {out}.", err=True)
-    click.echo(f"Go on with: tigra train --resume {out}", err=True)
+    click.echo(f"Continue with: tigra train --resume {out}", err=True)
 
 
 def _measured(ctx: click.Context, run: Run, out, threads, seconds) -> dict:
-    """The report on a model that is saved already, so that Ctrl-C may end it at any time."""
+    """Measure the report; the model is already saved, so Ctrl-C may stop this at any time."""
     try:
         with Progress() as progress:
             facts = run.facts | {"seconds": seconds}
             return {"model": str(out)} | run_report(run.model, run.splits, threads, progress_line(progress), **facts)
     except KeyboardInterrupt:
         done = "Trained" if run.can_resume else "Fitted"
-        click.echo(f"{done}, and saved as {out}; only the report is missing: tigra evaluate {out}", err=True)
+        click.echo(f"{done} and saved as {out}, but without a report; measure with: tigra evaluate {out}", err=True)
         ctx.exit(130)
 
 

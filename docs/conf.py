@@ -15,12 +15,13 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 from tigra import __version__
+from tigra.option_fields import Options
 
 project = "tigra"
 copyright = "the tigra developers"
 release = version = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "results", "ideas", "tour"]
 templates_path: list[str] = []
 default_role = "py:obj"  # `name` in a docstring is a link where there is such a name, and code where there is none
@@ -34,11 +35,13 @@ nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 # --- docstrings
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 autoclass_content = "class"
 napoleon_google_docstring = False
+napoleon_use_ivar = True  # no second entry for an attribute that is a member, too
+napoleon_use_param = False  # keeps a type such as "array (K_out, M+1)" in one piece
 napoleon_use_rtype = False
-python_maximum_signature_line_length = 90
+python_maximum_signature_line_length = 140  # with the full names of types, which are shown short
 
 # --- HTML
 html_theme = "furo"
@@ -78,6 +81,7 @@ def visit_block(writer, node) -> None:
 
 SECTIONS_OF_ITEMS = "Parameters", "Other Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also"
 ITEM = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*)")
+LITERAL = [".. code-block:: text", ""]
 COLUMNS = re.compile(r"\S+(?:, \S+)* {2,}\S")
 
 
@@ -102,11 +106,11 @@ def as_restructured_text(lines: list[str]) -> list[str]:
             line, state = f"``{found[1]}``\n    {escaped(found[2])}", "item"
         elif line.startswith(" "):
             if state == "text" and starts and not is_list_item(result):
-                result += ["::", ""]
+                result += LITERAL
                 state = "formula"
             line = line if state == "formula" else escaped(line)
         elif starts and COLUMNS.match(line) and (not after or COLUMNS.match(after)):
-            result += ["::", "", f"    {line}"]
+            result += [*LITERAL, f"    {line}"]
             state = "columns"
             continue
         elif state == "columns":
@@ -133,6 +137,16 @@ def escaped(text: str) -> str:
 
 def process_docstring(app, what, name, obj, options, lines) -> None:
     lines[:] = as_restructured_text(lines)
+    if what in ("attribute", "data", "property"):
+        lines[:0] = ["..", ""]  # a comment, or napoleon takes what stands before a colon for the type
+    if what == "class" and issubclass(obj, Options):
+        for option, spec in obj.specs().items():
+            lines += ["", f"``{option}``", f"    {escaped(spec.help)}"]
+
+
+def skip_member(app, what, name, obj, skip, options) -> bool | None:
+    """Leave out fields of named tuples, which the class describes."""
+    return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
 # --- links to files that are no pages
@@ -162,6 +176,7 @@ def copy_tour(app, error) -> None:
 def setup(app) -> dict:
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
     app.connect("autodoc-process-docstring", process_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-skip-member", skip_member)
     app.add_transform(LinksToFiles)
     app.connect("build-finished", copy_tour)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

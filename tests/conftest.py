@@ -10,6 +10,22 @@ import pytest
 
 import tigra
 
+FIRST = [  # the tests of these come first, in this order
+    *("test_hygiene.py", "documents/test_site.py", "datasets", "records", "images"),  # these need no kernels, or few
+    *("graph", "kernels", "layers", "models", "training", "theory", "baselines"),
+]
+
+
+def pytest_collection_modifyitems(items):
+    """What needs no kernels comes first, while they are compiled; then the rooms that the others build upon."""
+    tests = Path(__file__).parent
+
+    def place(item):
+        path = item.path.relative_to(tests).as_posix()
+        return next((number for number, start in enumerate(FIRST) if path.startswith(start)), len(FIRST))
+
+    items.sort(key=place)
+
 
 def pytest_sessionstart(session):
     """Have kernels compiled on another core: tests run one after the other, and half of a first run is compilation."""

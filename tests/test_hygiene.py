@@ -14,7 +14,7 @@ import pytest
 import tigra
 
 ROOT = Path(__file__).parent.parent
-CHECKED = ["tigra", "cli", "tests", "benchmarks", "data", "setup.py"]
+CHECKED = ["tigra", "cli", "tests", "benchmarks", "data", "docs", "setup.py"]
 RELATIVE = re.compile(r"\]\((?![a-z]+:)|(?:src|href)=[\"'](?![a-z]+:)")  # the start of a relative link or picture
 
 

@@ -33,10 +33,13 @@ def room_of(path):
 
 
 def imported(path):
-    """Dotted names of all modules that a file imports."""
+    """Dotted names of all modules that a file imports, relative ones too."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            yield node.module
+            package = ["tigra", *path.relative_to(PACKAGE).parts[: -node.level]] if node.level else []
+            module = ".".join([*package, *filter(None, [node.module])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names if module == "tigra")
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
 
@@ -44,9 +47,20 @@ def imported(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_rooms_import_only_rooms_above_them(path):
     for name in imported(path):
-        if name.startswith("tigra."):
+        assert not name.startswith("tigra_cli") or path.name == "__main__.py"
+        if name.startswith("tigra.") and name.split(".")[1] in LEVELS:
             room = name.split(".")[1]
             assert room == room_of(path) or LEVELS[room] < LEVELS[room_of(path)], name
+
+
+def test_the_rule_sees_every_way_to_import(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph" / "sneaky.py").write_text(
+        "from tigra import experiments\nfrom ..training import fit\nfrom .. import figures\nimport tigra.models"
+    )
+    names = set(imported(tmp_path / "graph" / "sneaky.py"))
+    assert {"tigra.experiments", "tigra.training", "tigra.figures", "tigra.models"} <= names
 
 
 def test_rooms_are_small_and_all_are_in_the_list():

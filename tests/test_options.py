@@ -1,6 +1,7 @@
 """One option, one place: from its field come the checks, the command line, JSON, and old names."""
 
 import json
+import warnings
 from dataclasses import dataclass, fields
 
 import click
@@ -100,6 +101,9 @@ def test_layers_that_options_name_exist():
         ({"label_smoothing": 1}, "label_smoothing must be a number from 0 to below 1, got 1"),
         ({"jitter": "a"}, "jitter must be a number of pixels from 0 to 10, got 'a'"),
         ({"schedule": None}, "schedule must be one of one-cycle, constant, cosine, got None"),
+        ({"epochs": 10**400}, r"epochs must be a whole number of at least 1, got 1000"),
+        ({"epochs": 10**5000}, "got a huge number"),
+        ({"jitter": 10**400}, "jitter must be a number of pixels"),
         ({"epochs": "x" * 1000}, r"got 'xxx.{60,80}\.\.\.\.$"),
     ],
 )
@@ -130,6 +134,13 @@ def test_old_names_are_taken_with_a_warning():
     with pytest.warns(DeprecationWarning, match="'ground' is called 'background' now"):
         network = tigra.build_network("S[1]", (4, 4), 2, ground="border")
     assert network.options.background == "border"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tigra.build_network("S[1]", (4, 4), 2, ground="border")
+        tigra.Standardise(np.zeros(2), np.ones(2), floor=0.1)
+    assert [warning.filename for warning in caught] == [__file__] * 2, "they point at the user's line"
+    with pytest.raises(UsageError, match="active_set twice"):
+        tigra.SpectralConv(tigra.grid_graph((2, 2)), np.ones((1, 1)), np.ones(1), active="map", active_set="map")
     with pytest.warns(DeprecationWarning, match="'active' is called 'active_set' now"):
         layer = tigra.SpectralConv(tigra.grid_graph((2, 2)), np.ones((1, 1)), np.ones(1), active="union")
     assert layer.active_set == "union"
@@ -141,8 +152,10 @@ def test_options_can_be_unpacked_and_read_like_a_dictionary():
     network = tigra.build_network("S[1]", (4, 4), 2, seed=3, margin=1)
     assert (tigra.build_network(**network.options).parameters == network.parameters).all()
     assert network.options["margin"] == 1 and dict(network.options)["seed"] == 3
-    with pytest.raises(UsageError, match="no option 'margins'; did you mean 'margin'"):
+    with pytest.raises(KeyError, match="no option 'margins'; did you mean 'margin'"):
         network.options["margins"]
+    assert network.options.get("margins", 7) == 7 and len(network.options) == len(dict(network.options))
+    assert (network.options | {"margin": 2})["margin"] == 2 and hash(network.options) == hash(network.options)
 
 
 def test_two_recipes_that_say_the_same_are_equal():

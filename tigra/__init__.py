@@ -1,29 +1,29 @@
 """TIGraNet, the isometric transformation invariant graph-based network, from scratch.
 
-Four rooms are the story, in the order in which an image walks through them:
+Four packages follow the paper, in the order in which an image passes through them:
 
-    graph/          the grid, its Laplacian, polynomials of it, what layers ask of them
-    layers/         one file a layer of TIGraNet: forward, backward, equation by equation
-    models/         layers in a row: notation, layer kinds, build, network, loss, workers
-    training/       Adam, epochs, the best one by upright validation
+    graph/          the grid, its Laplacian, and polynomials of the Laplacian
+    layers/         one file per layer of TIGraNet: forward, backward, equation by equation
+    models/         networks: notation, layer kinds, build, network, loss, workers
+    training/       Adam, epochs, choice of the best epoch on upright validation images
 
-The others stand aside:
+The other packages and modules support them:
 
-    gradcheck/      every gradient against finite differences, and the registry of cases
-    kernels/        compiled loops for graph, layers, Adam and images; the decorator
-    images/         pixels: transforms, pictures, the store of decoded ones
+    gradcheck/      comparison of every gradient with finite differences, and the registry of cases
+    kernels/        compiled loops for graph, layers, Adam and images
+    images/         transforms, image files, the cache of decoded images
     datasets/       from a name or a folder to splits; sources, downloads, archives
     files/          atomic writes, cache folder, digests
     theory/         sections 3 and 5 of the paper: Fourier, isometries, bounds, resolution
-    baselines/      ConvNet, STN, HarmNet, DeepScat, nearest neighbour; nothing of TIGraNet needs them
+    baselines/      ConvNet, STN, HarmNet, DeepScat, nearest neighbour; TIGraNet needs none of them
     experiments/    recipes, methods, runs, tables, records, reproduction
-    figures/        all drawing, and the numbers that figures show
+    figures/        all plots, and the numbers they show
 
-    errors.py       what can go wrong           options.py      every option, once (option_fields.py: what one is)
+    errors.py       exceptions                  options.py      all options (option_fields.py: their base class)
     seeding.py      generators by purpose       model_file.py   save, load, packaged models
-    moved.py        old names of modules
+    moved.py        old module names
 
-What most people need is here at the top:
+The most common functions are available at the top level:
 
     splits = tigra.load_dataset("mnist-012")
     network = tigra.build_network("SC[3, 3]-DP[300]-S[10]-FC[50]", (28, 28), n_classes=3)

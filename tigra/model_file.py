@@ -1,13 +1,13 @@
-"""Model files: one zip file with everything to predict and to resume; nothing in it is executed.
+"""Model files: one zip file with everything needed to predict and to resume training. Loading executes nothing.
 
     meta.json                      format, version, kind of model, its options, class names, training
-    layers/00.SpectralConv.alpha.npy ...   parameters and constants, one array a file
-    graph/*.npy                    the user's own graph, where the network has one
-    resume/*.npy                   the state of an unfinished or finished training run
+    layers/00.SpectralConv.alpha.npy ...   parameters and constants, one array per file
+    graph/*.npy                    the custom graph, if the network has one
+    resume/*.npy                   the state of a training run, finished or not
 
-`numpy.load` opens it too. Members are stored uncompressed, so that a file cannot unpack to more
-than its own size. A file from outside is not trusted: names, sizes, shapes, dtypes and check sums
-are compared with what the architecture calls for before an array is made.
+`numpy.load` can open the file, too. Members are stored uncompressed, so a file cannot unpack to more than its own
+size. Files are not trusted: names, sizes, shapes, dtypes and checksums must match the architecture before an array is
+created.
 """
 
 from __future__ import annotations
@@ -28,25 +28,32 @@ from tigra.files.atomic import check_writable, write_atomically
 from tigra.graph import Graph
 from tigra.models.classifier import MODEL_KINDS, Classifier
 from tigra.models.network import Network
+from tigra.option_fields import short
 from tigra.version import __version__
 
 __all__ = ["Model", "check_writable", "load", "load_model", "save", "write_atomically"]
-FORMAT, FORMAT_VERSION = "tigra model", 2  # version 1, of tigra 0.1, has no kind and older names of options
+FORMAT, FORMAT_VERSION = "tigra model", 2  # version 1 (tigra 0.1) has no kind and uses old option names
 RESUME_ARRAYS = "current", "best", "adam_mean", "adam_square"
 LARGEST_META = 16 * 2**20  # bytes
 LARGEST_IMAGE = 2**24  # pixels, with the margin
 
 
 class NewerFormat(Exception):
-    """A model file of a version that this tigra does not know yet."""
+    """A model file with a newer format than this version of tigra can read."""
 
 
 @dataclass
 class Model:
-    """A network, trained or fitted, with what is known about it.
+    """Contents of a model file.
 
-    training : facts for people and scripts: data set, accuracies, best epoch
-    resume : None, or (arrays, numbers) as `Training.snapshot` gives them
+    Attributes
+    ----------
+    network : Classifier
+        The trained or fitted model.
+    training : dict
+        Facts about the training: data set, accuracies, best epoch.
+    resume : (dict, dict) or None
+        State of the training run, as returned by `Training.snapshot`.
     """
 
     network: Classifier
@@ -55,7 +62,26 @@ class Model:
 
 
 def save(network: Classifier, path, training: dict | None = None, resume: tuple[dict, dict] | None = None) -> None:
-    """Write a network, or a fitted DeepScat, to a file that `load` reads; the file appears whole or not at all."""
+    """Save a trained model.
+
+    The file is written atomically: it appears complete or not at all.
+
+    Parameters
+    ----------
+    network : Network or DeepScat
+        The model to save.
+    path : str or Path
+        Target file, replaced if it exists.
+    training : dict, optional
+        Facts about the training, stored as JSON.
+    resume : (dict, dict), optional
+        State of the training run, as returned by `Training.snapshot`.
+
+    Raises
+    ------
+    ModelFileError
+        If the model cannot be saved, for instance because it was not made by `build_network`.
+    """
     _check_complete(network)
     graph = network.own_graph
     meta = {
@@ -78,12 +104,39 @@ def save(network: Classifier, path, training: dict | None = None, resume: tuple[
 
 
 def load(path) -> Classifier:
-    """The network, or DeepScat, in a file that `save` wrote."""
+    """Load a model that was saved with `save`.
+
+    Parameters
+    ----------
+    path : str or Path
+        Model file.
+
+    Returns
+    -------
+    Network or DeepScat
+        The model, ready to predict.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read, is damaged, or was written by a newer version.
+    """
     return load_model(path).network
 
 
 def load_model(path) -> Model:
-    """The network in a file, with its training facts and the state to resume."""
+    """Load a model together with facts about its training and the state to resume.
+
+    Parameters
+    ----------
+    path : str or Path
+        Model file.
+
+    Returns
+    -------
+    Model
+        Everything in the file; errors as for `load`.
+    """
     try:
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise ModelFileError("it is not an ordinary file")
@@ -91,7 +144,7 @@ def load_model(path) -> Model:
             return _unpacked(archive)
     except UnknownLayerError as error:
         raise ModelFileError(
-            f"{path} has the layer {error.name}, which nobody has registered here; import the module that registers it"
+            f"{path} has the layer {error.name[:40]}, which is not registered; import the module that registers it"
             " first, on the command line with --import MODULE."
         ) from error
     except NewerFormat as error:
@@ -103,14 +156,14 @@ def load_model(path) -> Model:
         ) from error
     except OSError as error:
         raise ModelFileError(f"Cannot read the model file {path}: {error.strerror or error}.") from error
-    except Exception as error:  # a hostile file can make any parser stumble; none of it was executed
+    except Exception as error:  # a malicious file can make any parser fail; nothing was executed
         raise ModelFileError(
             f"{path} is damaged or not a tigra model file ({type(error).__name__}); train a new one with 'tigra train'."
         ) from error
 
 
 def _check_complete(network: Classifier) -> None:
-    """Refuse to write what `load` would refuse to read, or could not use."""
+    """Reject models that `load` could not read back."""
     if network.kind not in MODEL_KINDS:
         raise ModelFileError(
             f"Models of kind {network.kind!r} cannot be saved: files hold {', '.join(MODEL_KINDS)}; register the kind."
@@ -120,7 +173,7 @@ def _check_complete(network: Classifier) -> None:
     if not _are_names(network.class_names, network.n_classes):
         raise ModelFileError(f"class_names must be {network.n_classes} printable texts, got {network.class_names!r}.")
     if not all(np.isfinite(array).all() for _, array in _named_arrays(network)):
-        raise ModelFileError("The network has parameters that are not finite, so it is not saved; train it anew.")
+        raise ModelFileError("The network has parameters that are not finite, so it is not saved; train it again.")
 
 
 def _are_names(names, n_classes: int) -> bool:
@@ -128,7 +181,7 @@ def _are_names(names, n_classes: int) -> bool:
 
 
 def _is_printable(text) -> bool:
-    """Whether it is a text without control characters, which a terminal would obey."""
+    """Whether it is a text without control characters, which could affect a terminal."""
     return isinstance(text, str) and text.isprintable()
 
 
@@ -151,7 +204,7 @@ def _packed(meta: dict, arrays: dict) -> bytes:
 
 
 def _graph_arrays(graph: Graph) -> dict[str, np.ndarray]:
-    """The user's own graph as arrays: its adjacency as CSR, and its degrees."""
+    """A custom graph as arrays: its adjacency matrix as CSR, and its degrees."""
     matrix = graph.adjacency
     return {
         "graph/indptr": matrix.indptr.astype(np.int64),
@@ -173,7 +226,7 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
     expected = dict(_named_arrays(network))
     if meta["resume"] is not None:
         if not isinstance(network, Network):
-            raise ModelFileError("it cannot be resumed, as nothing of it is trained")
+            raise ModelFileError("it cannot be resumed, since models of this kind are not trained step by step")
         expected |= {f"resume/{name}": network.learned for name in ("current", "best")}
         expected |= {f"resume/{name}": network.parameters for name in ("adam_mean", "adam_square")}
     if set(members) != {"meta.json", *(f"{name}.npy" for name in (*expected, *of_graph))}:
@@ -189,7 +242,7 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
 
 
 def _check_signs(network: Classifier) -> None:
-    """Every layer says which of its constants must be positive, or at least not negative."""
+    """Check the signs of constants, as declared by the layers."""
     for number, layer in enumerate(network.layers):
         where = f"layers/{number:02d}.{type(layer).__name__}"
         for name in layer.positive_state:
@@ -201,12 +254,12 @@ def _check_signs(network: Classifier) -> None:
 
 
 def _graph(archive, members, numbers, file_size: int) -> tuple[Graph | None, list[str]]:
-    """(the user's own graph, names of its arrays), or (None, []) where the file has none."""
+    """(custom graph, names of its arrays), or (None, []) if the file has none."""
     if numbers is None:
         return None, []
     n_nodes, n_edges = numbers["nodes"], numbers["edges"]
     if not all(type(n) is int and 0 <= n <= file_size for n in (n_nodes, n_edges)) or n_nodes < 1:
-        raise ModelFileError("its graph is not possible")
+        raise ModelFileError("its graph is impossible")
     likes = {
         "graph/indptr": np.broadcast_to(np.int64(0), n_nodes + 1),
         "graph/indices": np.broadcast_to(np.int64(0), n_edges),
@@ -226,7 +279,7 @@ def _meta(archive, members) -> dict:
         raise ModelFileError("it has no meta.json")
     meta = json.loads(archive.read("meta.json"), parse_constant=_refuse_constant)
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        raise ModelFileError("its meta.json is another program's")
+        raise ModelFileError("its meta.json belongs to another program")
     if type(meta.get("version")) is int and meta["version"] > FORMAT_VERSION:
         raise NewerFormat
     if meta.get("version") not in range(1, FORMAT_VERSION + 1):
@@ -241,7 +294,7 @@ def _refuse_constant(name: str):
 
 
 def _is_record(training) -> bool:
-    """Whether the facts about a training run, where present, have the types that commands rely on."""
+    """Whether the facts about a training run have the expected types; all are optional."""
     kinds = {
         "dataset": str,
         "protocol": str,
@@ -263,17 +316,17 @@ def _is_record(training) -> bool:
 
 
 def _network(meta: dict, graph: Graph | None, file_size: int) -> Classifier:
-    """The network that the options call for, if the file is large enough to hold it.
+    """Build the network from its options, if the file is large enough to contain it.
 
-    The architecture is parsed and walked once, for the plan; nothing is built before the plan was found to fit.
+    Sizes are checked on the plan, before anything is built.
     """
     options = meta["options"]
     kind = meta.get("kind", "deepscat" if "PCA[" in options["architecture"] else "network")  # version 1 has none
     if kind not in MODEL_KINDS:
-        raise ModelFileError(f"it holds a model of kind {kind!r}, which nobody has registered here")
+        raise ModelFileError(f"it holds a model of kind {short(kind)}, which is not registered")
     plan = MODEL_KINDS[kind](options, graph)
     if plan.n_pixels > LARGEST_IMAGE:
-        raise ModelFileError("its image shape is not possible")
+        raise ModelFileError("its image shape is impossible")
     if plan.n_bytes > file_size:
         raise ModelFileError("it is smaller than the network it describes")
     network = plan.network()
@@ -284,7 +337,7 @@ def _network(meta: dict, graph: Graph | None, file_size: int) -> Classifier:
 
 
 def _array(archive, info: zipfile.ZipInfo, like: np.ndarray) -> np.ndarray:
-    """The member as an array with the shape and dtype of `like`, finite throughout."""
+    """Read a member as an array with the shape and dtype of `like` and finite values."""
     if info.file_size > like.nbytes + 4096:
         raise ModelFileError(f"{info.filename} has the wrong size")
     content = archive.read(info)  # checks the CRC
@@ -306,8 +359,15 @@ PREFIX, ENDING = "model-", ".npz"
 
 
 def packaged_models() -> dict[str, Path]:
-    """Name -> file of every model in the package's data.
+    """Models that are installed with tigra.
 
+    Returns
+    -------
+    dict of str to Path
+        Model file by name.
+
+    Examples
+    --------
     >>> list(packaged_models())
     ['mnist-012']
     """

@@ -1,17 +1,18 @@
-"""Modules of version 0.1 under their old names, with a warning; they go with version 0.3."""
+"""Old module names of version 0.1, which still work with a deprecation warning; to be removed in version 0.3."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-MOVED = {  # old name -> where its content is now
+from tigra.option_fields import warn_deprecated
+
+MOVED = {  # old name -> new modules
     "affine_pca": "baselines.deepscat.affine_pca",
     "architecture": "models.build models.tigranet",
     "archives": "datasets.archives",
@@ -24,6 +25,7 @@ MOVED = {  # old name -> where its content is now
     "equivariance": "theory.bounds",
     "exhibit": "figures.exhibit",
     "feature_cache": "baselines.deepscat.feature_cache",
+    "figures.invariance": "figures.turn",
     "file_digests": "files.digests",
     "fitting": "baselines.deepscat.fitting experiments.recipes",
     "folders": "datasets.folders",
@@ -72,7 +74,7 @@ MOVED = {  # old name -> where its content is now
 }
 
 
-ROOMS = {  # rooms that were modules: name -> where else their content is now
+ROOMS = {  # packages that were modules: name -> new modules
     "datasets": "datasets.loading",
     "gradcheck": "gradcheck.checks gradcheck.cases",
     "graph": "graph.graph",
@@ -84,7 +86,7 @@ ROOMS = {  # rooms that were modules: name -> where else their content is now
 
 
 def _look_up(old: str, places: str) -> Callable[[str], Any]:
-    """A module's __getattr__ that finds names where they are now."""
+    """Return a module `__getattr__` that looks names up in the new modules."""
     new = [f"tigra.{place}" for place in places.split()]
 
     def look_up(name: str) -> Any:
@@ -99,32 +101,39 @@ def _look_up(old: str, places: str) -> Callable[[str], Any]:
 
 
 def _warn(old: str, new: str) -> None:
-    text = f"{old} is {new} now; the old name goes with version 0.3."
-    warnings.warn(text, DeprecationWarning, stacklevel=3)
+    warn_deprecated(f"{old} is {new} now; the old name will be removed in version 0.3.")
+
+
+def _old_module(name: str) -> ModuleType:
+    """`tigra.transforms` without an import of its own."""
+    if name in MOVED:
+        return importlib.import_module(f"tigra.{name}")
+    raise AttributeError(f"module 'tigra' has no attribute {name!r}")
 
 
 class MovedModules(MetaPathFinder, Loader):
-    """Finds `tigra.transforms` and the like: a module that looks every name up where it is now."""
+    """Import hook for old module names such as `tigra.transforms`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """A spec for the old names, and no other."""
+        """Return a spec for old names, and None for all others."""
         package, _, name = fullname.partition(".")
         return ModuleSpec(fullname, self) if package == "tigra" and name in MOVED else None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """An empty one will do."""
+        """Use the default module creation."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Let the module look its names up in the new ones."""
+        """Make the old module look names up in the new ones."""
         old = module.__name__.removeprefix("tigra.")
         module.__getattr__ = _look_up(old, MOVED[old])  # type: ignore[method-assign]
 
 
 def install() -> None:
-    """Make the old names known."""
+    """Install the import hook, and the lookup of old names in packages."""
     sys.meta_path.append(MovedModules())
+    sys.modules["tigra"].__getattr__ = _old_module  # type: ignore[method-assign]
     for room, places in ROOMS.items():
         module = importlib.import_module(f"tigra.{room}")
         module.__getattr__ = _look_up(room, places)  # type: ignore[method-assign]

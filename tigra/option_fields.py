@@ -1,8 +1,7 @@
-"""What an option is: a field of a frozen dataclass with its allowed values, help text and old name in the metadata.
+"""Base class of options: dataclass fields with allowed values, help text and old name in their metadata.
 
-`tigra.options` holds the options themselves. Here is what is derived from their fields: checks, JSON, old names that
-are still accepted, and the nearest right name for a wrong one. `tigra_cli.shared.field_options` makes command-line
-options.
+`tigra.options` defines the options themselves. This module derives from the fields: checks, JSON, old names that are
+still accepted, and suggestions for misspelt names. `tigra_cli.shared.field_options` derives the command-line options.
 """
 
 from __future__ import annotations
@@ -11,10 +10,12 @@ import dataclasses
 import difflib
 import functools
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -22,16 +23,35 @@ import numpy as np
 from tigra.errors import UsageError
 
 AnyOptions = TypeVar("AnyOptions", bound="Options")
+LARGEST_WHOLE = 2**53  # up to here floating-point numbers count every whole number
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What a field's metadata says of an option: its help text and the values it may have.
+    """Specification of an option, stored in the metadata of its field.
 
-    least, most : limits of a number; `above` and `below` exclude the limit itself
-    layers : names of the layer kinds that have a use for it, one of which a network must have, or, with `needs_all`,
-        every one; empty if every network has a use for it
-    formerly : an older name, still accepted
+    Attributes
+    ----------
+    help : str
+        Help text.
+    type : str
+        "whole", "real", "choice", "flag", "text" or "shape".
+    heading : str
+        Group of the option in the help of the command line.
+    least, most : float
+        Limits of a number.
+    above, below : bool
+        Whether the lower or upper limit itself is excluded.
+    choices : tuple
+        Allowed values of a choice.
+    unit : str
+        Unit of a number.
+    layers : tuple of str
+        Layer kinds that use the option; empty if every network does. A network must have one of them.
+    needs_all : bool
+        Whether a network must have all of `layers`.
+    formerly : str
+        Old name that is still accepted.
     """
 
     help: str
@@ -51,6 +71,8 @@ class Spec:
     def demand(self) -> str:
         """The allowed values in words.
 
+        Examples
+        --------
         >>> Spec("", "real", least=0, most=1, below=True).demand
         'a number from 0 to below 1'
         """
@@ -67,10 +89,10 @@ class Spec:
         return f"{what} {'above' if self.above else 'of at least'} {self.least:g}"
 
     def checked(self, name: str, value: Any) -> Any:
-        """The value as plain Python, which JSON knows, or UsageError."""
+        """Check a value and convert it to a plain Python type; raises UsageError."""
         converted = _CONVERT[self.type](value)
         if converted is None or not self._allows(converted):
-            raise UsageError(f"{name} must be {self.demand}, got {_short(value)}.")
+            raise UsageError(f"{name} must be {self.demand}, got {short(value)}.")
         return converted
 
     def _allows(self, value: Any) -> bool:
@@ -80,13 +102,16 @@ class Spec:
             return True
         low = value > self.least if self.above else value >= self.least
         high = value < self.most if self.below else value <= self.most
-        return bool(low and high and math.isfinite(value))
+        return bool(low and high and abs(value) <= (LARGEST_WHOLE if self.type == "whole" else sys.float_info.max))
 
 
-def _short(value: Any) -> str:
-    """What was given, for a message; a file from outside may give anything."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def short(value: Any, most: int = 80) -> str:
+    """A value for a message, shortened: files and users may give anything."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more than 4300 digits
+        return "a huge number"
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _whole(value: Any) -> int | None:
@@ -94,12 +119,15 @@ def _whole(value: Any) -> int | None:
 
 
 def _real(value: Any) -> float | None:
-    return float(value) if isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) else None
+    try:
+        return float(value) if isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) else None
+    except OverflowError:
+        return None
 
 
 def _shape(value: Any) -> tuple[int, int] | None:
     sizes = [_whole(size) or 0 for size in value] if isinstance(value, (tuple, list, np.ndarray)) else []
-    return (sizes[0], sizes[1]) if len(sizes) == 2 and min(sizes) > 0 else None
+    return (sizes[0], sizes[1]) if len(sizes) == 2 and min(sizes) > 0 and max(sizes) <= 2**31 else None
 
 
 _CONVERT: dict[str, Callable] = {
@@ -113,24 +141,38 @@ _CONVERT: dict[str, Callable] = {
 
 
 def option(default: Any, help: str, type: str = "", **more: Any) -> Any:
-    """A field of an options class; the type follows from the default, unless it is given. See `Spec` for the rest.
+    """Define a field of an options class.
 
-    A default of `dataclasses.MISSING` makes the option one that must be given.
+    Parameters
+    ----------
+    default : object
+        Default value; `dataclasses.MISSING` makes the option required.
+    help : str
+        Help text.
+    type : str
+        Type as in `Spec`; by default, derived from the default value.
+    **more
+        Further fields of `Spec`.
+
+    Returns
+    -------
+    dataclasses.Field
+        The field.
     """
     if not type:
-        kinds = {bool: "flag", int: "whole", float: "real"}
+        kinds = {bool: "flag", int: "whole", float: "real", str: "text"}
         type = "choice" if "choices" in more else kinds[default.__class__]
     return field(default=default, metadata={"spec": Spec(help, type, **more)})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """What all options classes do: check themselves, and go to JSON and back.
+class Options(Mapping):
+    """Base class of options, with checks and conversion to and from JSON.
 
-    They can be unpacked like a dictionary: `build_network(**network.options)`.
+    Instances can be read and unpacked like a dictionary: `build_network(**network.options)`.
     """
 
-    where: ClassVar[str] = "This"  # what takes these options, for messages
+    where: ClassVar[str] = "This"  # the function that takes these options, for messages
 
     def __post_init__(self) -> None:
         for name, spec in self.specs().items():
@@ -143,12 +185,12 @@ class Options:
 
     @classmethod
     def of(cls: type[AnyOptions], given: Mapping[str, Any]) -> AnyOptions:
-        """The options from keywords: old names are accepted with a warning, unknown ones refused."""
+        """Create options from keywords; old names give a warning, unknown ones an error."""
         return cls(**cls.resolved(given))
 
     @classmethod
     def resolved(cls, given: Mapping[str, Any], warn: bool = True) -> dict[str, Any]:
-        """The keywords with old names replaced; UsageError for one that is not known, with the nearest that is."""
+        """Replace old names of keywords; raises UsageError with a suggestion for unknown ones."""
         specs = cls.specs()
         renamed = {spec.formerly: name for name, spec in specs.items() if spec.formerly}
         resolved = {}
@@ -166,7 +208,7 @@ class Options:
 
     @classmethod
     def from_json(cls: type[AnyOptions], content: Mapping[str, Any]) -> AnyOptions:
-        """The options that `to_json` wrote, by this version or an older one; what is missing has its default."""
+        """Read options written by `to_json` of this or an earlier version; missing ones get their defaults."""
         given = cls.resolved(content, warn=False)
         required = [entry.name for entry in dataclasses.fields(cls) if entry.default is dataclasses.MISSING]
         if missing := [name for name in required if name not in given]:
@@ -174,50 +216,91 @@ class Options:
         return cls(**given)
 
     def to_json(self) -> dict[str, Any]:
-        """All options by name, as JSON knows them."""
+        """All options as a JSON-compatible dictionary."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in self.items()}
 
     def with_changes(self: AnyOptions, changes: Mapping[str, Any]) -> AnyOptions:
-        """The same options but for the changes."""
+        """A copy of the options with some values changed."""
         return dataclasses.replace(self, **type(self).resolved(changes))
-
-    def keys(self) -> Iterable[str]:
-        """The names, so that options can be unpacked with `**`."""
-        return self.specs().keys()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.specs())
 
-    def items(self) -> list[tuple[str, Any]]:
-        """(name, value) of every option."""
-        return [(name, getattr(self, name)) for name in self.specs()]
+    def __len__(self) -> int:
+        return len(self.specs())
 
     def __getitem__(self, name: str) -> Any:
-        (new,) = type(self).resolved({name: None})
+        try:
+            (new,) = type(self).resolved({name: None})
+        except UsageError as error:
+            raise KeyError(str(error)) from error
         return getattr(self, new)
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(self) | dict(other)
+
+
+def is_same_object(one: Any, other: Any) -> bool:
+    """Whether two classes or functions come from the same line of a user's file, which may be imported twice."""
+    places = [(getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)) for thing in (one, other)]
+    return places[0] == places[1] and not str(places[0][0]).startswith("tigra.") and "<lambda>" not in str(places[0][1])
 
 
 def unknown_option(where: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a keyword that nobody knows, with the nearest right one.
+    """The error for an unknown option, with a suggestion.
 
+    Parameters
+    ----------
+    where : str
+        The function that takes the options.
+    name : str
+        The unknown option.
+    known : iterable of str
+        All options.
+
+    Returns
+    -------
+    UsageError
+        The error to raise.
+
+    Examples
+    --------
     >>> str(unknown_option("fit", "epoch", ["epochs", "seed"]))
     "fit has no option 'epoch'; did you mean 'epochs'? It has epochs, seed."
     """
     known = list(known)
     near = difflib.get_close_matches(str(name), known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
-    return UsageError(f"{where} has no option {_short(name)}{hint} It has {', '.join(known)}.")
+    return UsageError(f"{where} has no option {short(name)}{hint} It has {', '.join(known)}.")
 
 
 def _warn_renamed(old: str, new: str) -> None:
-    warnings.warn(
-        f"{old!r} is called {new!r} now; the old name goes with version 0.3.", DeprecationWarning, stacklevel=4
-    )
+    warn_deprecated(f"{old!r} is called {new!r} now; the old name will be removed in version 0.3.")
+
+
+def warn_deprecated(text: str) -> None:
+    """Give a DeprecationWarning that points at the first line outside the package, so that its author sees it."""
+    package, level, frame = str(Path(__file__).parent), 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, DeprecationWarning, stacklevel=level)
 
 
 def renamed(**new_names: str) -> Callable:
-    """Decorator: accept old keyword names of a function, with a warning.
+    """Decorator that accepts old keyword names of a function, with a deprecation warning.
 
+    Parameters
+    ----------
+    **new_names : str
+        New name by old name.
+
+    Returns
+    -------
+    callable
+        The decorator.
+
+    Examples
+    --------
     >>> @renamed(ground="background")
     ... def show(background):
     ...     return background
@@ -232,6 +315,8 @@ def renamed(**new_names: str) -> Callable:
         def with_old_names(*args: Any, **keywords: Any) -> Any:
             for old, new in new_names.items():
                 if old in keywords:
+                    if new in keywords:
+                        raise UsageError(f"Got {new} twice, by its old and its new name; leave one out.")
                     _warn_renamed(old, new)
                     keywords[new] = keywords.pop(old)
             return function(*args, **keywords)

@@ -1,40 +1,39 @@
-"""Every option, once: its name, default, allowed values, help text, and the layers that have a use for it.
+"""All options: name, default, allowed values, help text, and the layers that use each of them.
 
-An option is one field of one of the frozen dataclasses below. Checks, command-line options, JSON and the error "has no
-effect here" are all derived from the field, so a new option is a field, the code that uses it, and a test.
+An option is a field of one of the frozen dataclasses below. Checks, command-line options, JSON and the error "has no
+effect here" are derived from the field. A new option needs one field, the code that uses it, and a test.
 
     GraphOptions, ImageOptions    how images become signals on a graph
-    NetworkOptions                the architecture, with both of them: what a recipe says of a network
-    BuildOptions                  the same for images of one shape and a number of classes: what `build_network` takes
-    FitOptions                    how to train: what `fit` takes
+    NetworkOptions                these two and the architecture; the network part of a recipe
+    BuildOptions                  NetworkOptions with image shape and number of classes; for `build_network`
+    FitOptions                    how to train; for `fit`
     Recipe                        NetworkOptions and FitOptions together
 """
 
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tigra.errors import UsageError
-from tigra.option_fields import Options, option
+from tigra.option_fields import Options, option, unknown_option, warn_deprecated
 
 MIXINGS = ("vector", "full", "pairs", "gradients", "products")
-PAIRED_MIXINGS = {"pairs": 0, "gradients": 1, "products": 2}  # those of `PairedConv`: products of gradients per map
+PAIRED_MIXINGS = {"pairs": 0, "gradients": 1, "products": 2}  # for `PairedConv`: products of gradients per map
 SCHEDULES = ("one-cycle", "constant", "cosine")
 DENSE_INITS = ("default", "paper", "he")
-GRAPH_LAYERS = ("SC", "S")  # those that compute with the Laplacian
-DENSE_LAYERS = ("FC", "linear")  # "linear": the last layer, which is not written
-MAX_MARGIN = 10  # times the image's larger side
+GRAPH_LAYERS = ("SC", "S")  # layers that use the Laplacian
+DENSE_LAYERS = ("FC", "linear")  # "linear" is the implicit last layer
+MAX_MARGIN = 10  # multiples of the image's larger side
 
 # --- the network --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions(Options):
-    """The graph of an image's pixels, see `tigra.graph.grid_graph`."""
+    """Options of the graph of an image's pixels, see `tigra.graph.grid_graph`."""
 
     neighbours: int = option(
         8,
@@ -63,26 +62,25 @@ class GraphOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageOptions(Options):
-    """What is done to an image before it becomes a signal on the graph."""
+    """Options of the preprocessing of images."""
 
     smoothing: float = option(
         0.0,
-        "Standard deviation of a Gaussian blur of the input; more of it makes rotations by any angle more alike.",
+        "Standard deviation of a Gaussian blur of the input; larger values improve invariance to arbitrary rotations.",
         heading="Images",
         least=0,
         unit="pixels",
     )
     margin: int = option(
         0,
-        "Width of a frame of zeros around the image, so that what lies near the border is filtered like the rest.",
+        "Width of a frame of zeros around the image, so that pixels near the border are filtered like the others.",
         heading="Images",
         least=0,
         unit="pixels",
     )
     background: str = option(
         "black",
-        "What the empty part of an image looks like: `black`, or `border`, the median of its border pixels, which is"
-        " subtracted.",
+        "Background of the images: `black`, or `border`, the median of the border pixels, which is subtracted.",
         heading="Images",
         choices=("black", "border"),
         formerly="ground",
@@ -91,7 +89,20 @@ class ImageOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions(GraphOptions, ImageOptions):
-    """The architecture, the graph, and what is done to images: all that a recipe says of a network."""
+    """Options of a network: its architecture, its graph, and the preprocessing of images.
+
+    All fields are keyword arguments and are checked. An instance can be unpacked like a dictionary.
+
+    Raises
+    ------
+    UsageError
+        If a value is out of range, or an option has no effect in combination with the others.
+
+    Examples
+    --------
+    >>> NetworkOptions(architecture="S[10]", margin=2).neighbours
+    8
+    """
 
     where: ClassVar[str] = "build_network"
 
@@ -112,30 +123,30 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     mixing: str = option(
         "vector",
-        "How filters meet input maps: weights shared by all filters (`vector`) or one set a filter (`full`); or a"
-        " filter for each pair of maps (`pairs`), with squared gradients (`gradients`) or products of gradients"
-        " (`products`).",
+        "How filters and input maps are combined: weights shared by all filters (`vector`) or separate for each filter"
+        " (`full`); or one filter per pair of maps (`pairs`), optionally with squared gradients (`gradients`) or"
+        " products of gradients (`products`).",
         heading="Network",
         choices=MIXINGS,
         layers=("SC",),
     )
     diffusion: int = option(
         0,
-        "Smoothing steps behind each convolution of pairs; more of them lower the cost of rotations by any angle.",
+        "Smoothing steps after each convolution of pairs; more steps improve invariance to arbitrary rotations.",
         heading="Network",
         least=0,
-        most=100,  # a model file from outside may say anything
+        most=100,  # a limit for untrusted model files
         layers=("SC",),
     )
     standardise: bool = option(
         True,
-        "Scale the statistics (or, in networks of pixels, the pixels) to mean 0 and deviation 1 when training starts.",
+        "Scale the statistics (the pixels, in networks without graph) to mean 0 and deviation 1 before training.",
         heading="Network",
         layers=("S", "pixels"),
     )
     deviation_floor: float = option(
         0.0,
-        "Least deviation that a statistic is divided by, as a share of the largest; keeps weak responses weak.",
+        "Smallest deviation to divide a statistic by, as a fraction of the largest; keeps weak responses weak.",
         heading="Network",
         least=0,
         most=1,
@@ -144,7 +155,7 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     log_offset: float = option(
         0.0,
-        "Take the logarithm of statistics, plus this share of their deviation; 0 leaves them as they are.",
+        "Take the logarithm of the statistics plus this fraction of their deviation; 0 means no logarithm.",
         heading="Network",
         least=0,
         most=1,
@@ -153,7 +164,7 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     dense_init: str = option(
         "default",
-        "Start values of FC layers: `he`, He's; `default`, the same with a small last layer; `paper`, U[-1, 1].",
+        "Initial weights of FC layers: `he` (He), `default` (He with a small last layer) or `paper` (U[-1, 1]).",
         heading="Network",
         choices=DENSE_INITS,
         layers=DENSE_LAYERS,
@@ -161,7 +172,7 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     outside: str = option(
         "zeros",
-        "What spatial transformers (ST) read outside of their planes.",
+        "What spatial transformers (ST) read outside of their input.",
         heading="Network",
         choices=("zeros", "border"),
         layers=("ST",),
@@ -184,15 +195,15 @@ class NetworkOptions(GraphOptions, ImageOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions(NetworkOptions):
-    """All that decides a network and its start values; what `build_network` takes, and a model file holds."""
+    """Everything that determines a network and its initial parameters: the arguments of `build_network`."""
 
     image_shape: tuple[int, int] = option(dataclasses.MISSING, "Height and width of the images.", "shape")
     n_classes: int = option(dataclasses.MISSING, "Number of classes.", "whole", least=2)
-    seed: int = option(0, "Decides the start values.", least=0)
+    seed: int = option(0, "Seed of the initial parameters.", least=0)
     dtype: str = option("float32", "Precision of all numbers.", choices=("float32", "float64"))
 
     def __post_init__(self) -> None:
-        name = getattr(self.dtype, "__name__", str(self.dtype))  # np.float32, too
+        name = getattr(self.dtype, "__name__", str(self.dtype))  # also accept np.float32
         object.__setattr__(self, "dtype", name)
         super().__post_init__()
         largest = max(self.image_shape)
@@ -205,7 +216,7 @@ class BuildOptions(NetworkOptions):
 
     @property
     def grid_shape(self) -> tuple[int, int]:
-        """(height, width) of the image with its margin."""
+        """Height and width of the image with its margin."""
         height, width = self.image_shape
         return height + 2 * self.margin, width + 2 * self.margin
 
@@ -215,7 +226,20 @@ class BuildOptions(NetworkOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions(Options):
-    """How to train; see `tigra.training.fit`."""
+    """Options of training, see `tigra.training.fit`.
+
+    All fields are keyword arguments and are checked.
+
+    Raises
+    ------
+    UsageError
+        If a value is out of range.
+
+    Examples
+    --------
+    >>> FitOptions(epochs=10).batch_size
+    50
+    """
 
     where: ClassVar[str] = "fit"
 
@@ -232,14 +256,14 @@ class FitOptions(Options):
     )
     weight_decay: float = option(
         0.0,
-        "Pull of FC weights towards 0; more of it helps against overfitting.",
+        "Weight decay of FC layers; larger values reduce overfitting.",
         heading="Training",
         least=0,
         layers=DENSE_LAYERS,
     )
     label_smoothing: float = option(
         0.0,
-        "Share of each training label that is spread over all classes.",
+        "Fraction of each training label that is spread over all classes.",
         heading="Training",
         least=0,
         most=1,
@@ -247,16 +271,16 @@ class FitOptions(Options):
     )
     jitter: float = option(
         0.0,
-        "Shift training images by up to this much, anew in each epoch.",
+        "Shift training images randomly by up to this much, differently in each epoch.",
         heading="Training",
         least=0,
         most=10,
         unit="pixels",
     )
     patience: int = option(
-        0, "Stop after this many epochs without a better one; 0 never stops early.", heading="Training", least=0
+        0, "Stop after this many epochs without a new best one; 0 never stops early.", heading="Training", least=0
     )
-    seed: int = option(0, "Decides everything random.", least=0)
+    seed: int = option(0, "Seed of all random numbers.", least=0)
 
 
 # --- recipes ------------------------------------------------------------------------------------------
@@ -264,11 +288,19 @@ class FitOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a network is built and trained on a data set. Two recipes that say the same are equal.
+    """How a network is built and trained on a data set. Recipes compare by value.
 
-    least_steps : train for at least this many steps, with more epochs where there are few images
-    limits_pooling : let dynamic pooling keep no more than half of the nodes, a quarter in the next layer, and so on:
-        for images of which the recipe does not know the size
+    Attributes
+    ----------
+    network : NetworkOptions
+        How to build the network.
+    fit : FitOptions
+        How to train it.
+    least_steps : int
+        Train for at least this many steps; small data sets get more epochs.
+    limits_pooling : bool
+        For images of unknown size: dynamic pooling keeps at most half of the nodes in the first layer, a quarter in
+        the next, and so on.
     """
 
     network: NetworkOptions
@@ -277,25 +309,41 @@ class Recipe:
     limits_pooling: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The recipe as JSON knows it."""
+        """The recipe as a JSON-compatible dictionary."""
         content: dict[str, Any] = {"network": self.network.to_json(), "fit": self.fit.to_json()}
         rest = {"least_steps": self.least_steps, "limits_pooling": self.limits_pooling}
         return content | {name: value for name, value in rest.items() if value}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Recipe:
-        """The recipe that `to_json` wrote, by this version or an older one."""
+        """Read a recipe written by `to_json` of this or an earlier version."""
         parts = {"network": NetworkOptions.from_json(content["network"]), "fit": FitOptions.from_json(content["fit"])}
         return cls(**{**content, **parts})
 
     def with_changes(self, changes: Mapping[str, Any]) -> Recipe:
-        """The recipe with some options of the network or of the training changed, by name.
+        """A copy of the recipe with some options changed.
 
-        What is given is taken as it is: epochs are not raised to least_steps, an architecture's pooling not limited.
+        Given values are used as they are: `epochs` is not raised to `least_steps`, and the pooling of a given
+        architecture is not limited.
+
+        Parameters
+        ----------
+        changes : mapping
+            Options of the network or of the training, by name.
+
+        Returns
+        -------
+        Recipe
+            The changed recipe.
         """
+        known = {**NetworkOptions.specs(), **FitOptions.specs()}
+        older = {spec.formerly for spec in known.values()}
+        for name in changes:
+            if name not in known and name not in older:
+                raise unknown_option("A recipe", name, known)
         of_fit = {name: value for name, value in changes.items() if name in FitOptions.specs()}
         of_network = NetworkOptions.resolved({n: value for n, value in changes.items() if n not in of_fit})
-        unused: dict[str, Any] = {}  # what the recipe has only for what is changed goes, too
+        unused: dict[str, Any] = {}  # options of the recipe that the changes make meaningless
         if of_network.get("mixing", "pairs") not in PAIRED_MIXINGS:
             unused = {"diffusion": 0} | ({"active_set": "map"} if self.network.active_set == "all" else {})
         if of_network.get("standardise") is False:
@@ -309,6 +357,6 @@ class Recipe:
         )
 
     def __getitem__(self, name: str) -> Any:
-        """Parts by name, as recipes of version 0.1 had them."""
-        warnings.warn("Recipes are objects now: write recipe.network.margin.", DeprecationWarning, stacklevel=2)
-        return self.to_json()[name]
+        """Access by name, as in version 0.1; deprecated."""
+        warn_deprecated("Recipes are objects now: write recipe.network.margin.")
+        return self.to_json().get(name, getattr(self, name, None))

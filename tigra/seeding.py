@@ -1,4 +1,4 @@
-"""Random numbers: one generator for each (seed, purpose)."""
+"""Random number generators: one for each seed and purpose."""
 
 from __future__ import annotations
 
@@ -6,8 +6,22 @@ import numpy as np
 
 
 def generator(seed: int, purpose: str) -> np.random.Generator:
-    """Random numbers of their own for each purpose, all from one seed.
+    """Random number generator for one purpose.
 
+    Parameters
+    ----------
+    seed : int
+        Seed of the whole run.
+    purpose : str
+        What the numbers are for; different purposes give independent streams.
+
+    Returns
+    -------
+    numpy.random.Generator
+        A new generator.
+
+    Examples
+    --------
     >>> bool(generator(0, "split").integers(100) == generator(0, "split").integers(100))
     True
     """

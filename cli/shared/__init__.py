@@ -1,1 +1,1 @@
-"""What more than one command uses: options, output, signals, the data a model is shown."""
+"""Code shared by several commands: options, output, signals, and loading a model's data."""

@@ -1,4 +1,4 @@
-"""Options of `tigra train`, `evaluate` and `data show` that say which data set, and how it is split and transformed."""
+"""Options that choose a data set and how it is split and transformed."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .output import Progress
 
 
 class Size(click.ParamType):
-    """HxW, as in 26x26."""
+    """A size HxW, such as 26x26."""
 
     name = "HxW"
 
     def convert(self, value, param, ctx):
-        """(height, width)"""
+        """Return (height, width)."""
         if isinstance(value, tuple):
             return value
         match = re.fullmatch(r"(\d{1,5})[xX](\d{1,5})", value)
         if not match or "0" in (match[1].lstrip("0") or "0", match[2].lstrip("0") or "0"):
-            self.fail(f"{value!r} is not a size such as 50x50 (height x width in pixels).", param, ctx)
+            self.fail(f"Expected a size such as 50x50 (height x width in pixels), got {value!r}.", param, ctx)
         return int(match[1]), int(match[2])
 
 
@@ -39,11 +39,11 @@ class Rotations(click.ParamType):
     name = "K|random"
 
     def convert(self, value, param, ctx):
-        """A whole number, or "random"."""
+        """Return a whole number, or "random"."""
         if value == "random" or isinstance(value, int):
             return value
         if not re.fullmatch(r"\d{1,3}", value) or int(value) > 360:
-            self.fail(f"{value!r} is neither a number of angles from 0 to 360 nor 'random'.", param, ctx)
+            self.fail(f"Expected a number of angles from 0 to 360 or 'random', got {value!r}.", param, ctx)
         return int(value)
 
 
@@ -52,12 +52,12 @@ data_dir_option = click.option(
     cls=HeadedOption,
     heading="Data",
     type=click.Path(exists=True, file_okay=False),
-    help="Where to look first for MNIST and ETH-80; then come $TIGRA_DATA and the cache.",
+    help="Folder to search first for the files of MNIST and ETH-80, before $TIGRA_DATA and the cache folder.",
 )
 
 
 def dataset_argument(required: bool):
-    """The argument DATASET; shells complete the names of data sets, and folders."""
+    """Return the argument DATASET; shells complete names of data sets and folders."""
 
     def complete(ctx, param, incomplete):
         from tigra.datasets import DATASETS
@@ -69,23 +69,31 @@ def dataset_argument(required: bool):
     return click.argument("dataset", metavar=metavar, required=required, shell_complete=complete)
 
 
-# name, type, help; what is not given is left to the data set
+# name, type, help; options that are not given get the default of the data set
 _TEST_OPTIONS = (
-    ("--all-test", None, "mnist-012: test on all digits 0, 1, 2 of MNIST's test file."),
-    ("--shifts", click.Choice(["whole", "real"]), "mnist-trans: shifts by whole pixels, or by real numbers."),
+    ("--all-test", None, "mnist-012: test on all digits 0, 1 and 2 of MNIST's test set; needs MNIST."),
+    ("--shifts", click.Choice(["whole", "real"]), "mnist-trans: shift by whole pixels, or by any distance."),
     ("--max-shift", click.FloatRange(min=0), "mnist-trans: largest shift in pixels."),
     ("--test-rotations", None, "eth-80 and folders: rotate test images by random angles."),
 )
 _SPLIT_OPTIONS = (
-    ("--size", Size(), "Size of the images; smaller ones train faster."),
+    ("--size", Size(), "Height and width of the images; smaller images train faster."),
     ("--n-train", click.IntRange(min=1), "Number of training images."),
     ("--n-valid", click.IntRange(min=1), "Number of validation images."),
-    ("--train-rotations", Rotations(), "Rotate each training image by one of K equally spaced angles, or by any."),
-    ("--split", click.Choice(["image", "object"]), "eth-80: split at random, or by object."),
-    ("--fold", click.IntRange(min=0, max=9), "eth-80, split by object: which object is for the test."),
+    (
+        "--train-rotations",
+        Rotations(),
+        "Rotate each training image by one of K equally spaced angles, or by a random angle.",
+    ),
+    (
+        "--split",
+        click.Choice(["image", "object"]),
+        "eth-80: split at random by image, or by object, so that test objects are new.",
+    ),
+    ("--fold", click.IntRange(min=0, max=9), "eth-80 with --split object: index of the test object."),
     ("--invert", None, "Folders: for dark objects on a light background."),
 )
-_FIRST = "--size", "--test-rotations"  # what most users need
+_FIRST = "--size", "--test-rotations"  # options most users need
 
 
 def _decorated(options):
@@ -105,7 +113,7 @@ split_options = _decorated(_SPLIT_OPTIONS)
 
 
 def data_options(command):
-    """Everything that a command which loads a data set needs to know about it."""
+    """Decorator: add all options of a command that loads a data set."""
     for decorate in (json_option, threads_option, seed_option, interpolation_option, test_options, split_options):
         command = decorate(command)
     return data_dir_option(command)
@@ -115,7 +123,7 @@ DATA_OPTIONS = [name[2:].replace("-", "_") for name, _, _ in _TEST_OPTIONS + _SP
 
 
 def given_options(parameters: dict) -> dict:
-    """The options of the data set that were given on the command line."""
+    """Return the data set options that were given on the command line."""
     return {name: parameters[name] for name in DATA_OPTIONS if parameters.get(name) is not None}
 
 
@@ -124,7 +132,9 @@ def check_options(dataset, options: dict, data_dir=None) -> None:
     from tigra.datasets.loading import DATASETS, dataset_options
 
     if data_dir and dataset not in DATASETS and os.path.isdir(dataset):
-        raise click.UsageError("--data-dir is for MNIST and ETH-80; a folder of pictures is named directly.")
+        raise click.UsageError(
+            f"--data-dir is for MNIST and ETH-80, got the folder of pictures {dataset}; leave out --data-dir."
+        )
     known = dataset_options(dataset)
     for name in options:
         if name not in known:
@@ -133,7 +143,7 @@ def check_options(dataset, options: dict, data_dir=None) -> None:
 
 
 def loading(progress: Progress, is_stopped=lambda: False):
-    """A function for `load_dataset(on_progress=...)` that shows a live line, and heeds a stop."""
+    """Return a function for `load_dataset(on_progress=...)` that shows a live line and stops on a signal."""
 
     def report(what, done, total):
         if is_stopped():

@@ -1,4 +1,4 @@
-"""Command-line options made from the fields of options classes (`tigra.options`), and help under headings."""
+"""Command-line options generated from the fields of `tigra.options`, and help grouped under headings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import click
 if TYPE_CHECKING:  # not loaded for --help alone
     from tigra.option_fields import Options, Spec
 
-FIRST = "Options"  # the heading of what most users need
+FIRST = "Options"  # heading of the options most users need
 
 
 def spelling(name: str) -> str:
-    """How an option is written on the command line.
+    """Return how an option is written on the command line.
 
     >>> spelling("learning_rate")
     '--learning-rate'
@@ -23,14 +23,14 @@ def spelling(name: str) -> str:
 
 
 class HeadedOption(click.Option):
-    """An option that says under which heading its help stands; an old name is accepted, but not shown."""
+    """An option with a heading for its help; an old name is accepted but not shown."""
 
     def __init__(self, *args: Any, heading: str = FIRST, formerly: str = "", **keywords: Any):
         super().__init__(*args, **keywords)
         self.heading, self.formerly = heading, formerly
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Names and help, without the old name."""
+        """Return names and help, without the old name."""
         record = super().get_help_record(ctx)
         return record and (
             record[0].replace(f", {spelling(self.formerly)}", "") if self.formerly else record[0],
@@ -39,10 +39,10 @@ class HeadedOption(click.Option):
 
 
 class HeadedCommand(click.Command):
-    """A command whose help lists options under headings: first those that most users need, --help among them."""
+    """A command whose help lists options under headings, those that most users need first."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one block a heading, in the order in which headings first appear."""
+        """Write one block per heading, in the order in which headings first appear."""
         blocks: dict[str, list] = {FIRST: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
@@ -55,7 +55,7 @@ class HeadedCommand(click.Command):
 
 
 def click_type(spec: Spec) -> click.ParamType:
-    """The click type that takes what a field takes."""
+    """Return the click type that accepts the values of a field."""
     if spec.type == "choice":
         return click.Choice([str(choice) for choice in spec.choices])
     limits: dict[str, Any] = {
@@ -72,9 +72,10 @@ def click_type(spec: Spec) -> click.ParamType:
 
 
 def field_options(*classes: type[Options], first: Iterable[str] = ()) -> Callable:
-    """Decorator: add an option for every field that has a heading; what is not given is None, left to the recipe.
+    """Decorator: add an option for every field that has a heading.
 
-    first : names of fields whose help stands among what most users need
+    An option that is not given is None, and the recipe decides. Fields named in `first` are listed
+    under the first heading.
     """
     specs = _headed(classes)
 
@@ -100,15 +101,15 @@ def field_options(*classes: type[Options], first: Iterable[str] = ()) -> Callabl
 
 
 def _headed(classes: Iterable[type[Options]]) -> dict[str, Spec]:
-    """Fields that are options of commands: those with a heading, in the order of the classes."""
+    """Return the fields that have a heading, in the order of the classes."""
     return {name: spec for cls in classes for name, spec in cls.specs().items() if spec.heading}
 
 
 def given_fields(settings: Mapping[str, Any], *classes: type[Options]) -> dict[str, Any]:
-    """What was given on the command line, as values of the fields."""
+    """Return the options given on the command line, as values of the fields."""
     specs = _headed(classes)
     given = {name: settings[name] for name in specs if settings[name] is not None}
     for name, value in given.items():
         whole = {str(choice): choice for choice in specs[name].choices}
-        given[name] = whole.get(value, value)  # click gives choices as text
+        given[name] = whole.get(value, value)  # click returns choices as text
     return given

@@ -1,4 +1,4 @@
-"""The data set that a model is shown: the one it was trained on, split as it was then, or another that fits."""
+"""Load the data set for a model: the one of its training, with the same split, or another that fits."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from .data_options import check_options, loading
 
 
 def checked_dataset(model: str, loaded, dataset, given: dict, data_dir, command: str) -> str:
-    """The name of the data set to use, by default the training's; click.UsageError if there is none, or no such."""
+    """Return the data set to use, by default that of the training; raise click.UsageError if there is none."""
     trained_on = loaded.training.get("dataset")
     dataset = dataset or trained_on
     if dataset is None:
-        raise click.UsageError(f"{model} does not name its data set; choose one of {', '.join(DATASETS)}.")
+        raise click.UsageError(f"{model} does not record its data set; choose one of {', '.join(DATASETS)}.")
     if dataset not in DATASETS and not os.path.isdir(dataset) and dataset == trained_on:
-        raise click.UsageError(f"The folder {dataset} is not here; say where: {command}.")
+        raise click.UsageError(
+            f"{dataset} is neither a folder that exists nor a data set that is registered; give the folder's new place"
+            f" ({command}), or import the module that registers it with --import."
+        )
     check_options(dataset, given, data_dir)
     return dataset
 
 
 def splits_for(model: str, loaded, dataset, given: dict, data_dir, threads, progress):
-    """The data set, split as for the training; of a folder, wherever it lies, all that was not learned from."""
+    """Load the data set, split as in training; from a folder, all images that were not trained on."""
     record, network = loaded.training, loaded.network
     is_same, stored = dataset == record.get("dataset"), record.get("dataset_options", {})
     load_folder = partial(load_test_folder, threads=threads, on_progress=loading(progress))
@@ -41,15 +44,17 @@ def splits_for(model: str, loaded, dataset, given: dict, data_dir, threads, prog
     splits = load(dataset, **(stored if is_same else {}) | given)
     if is_same and record.get("split_hash") not in (None, split_hash(splits)):
         raise DatasetError(
-            f"The images of {dataset} are not those that the model was trained on, so its test images may be among"
-            " them; use the files, and the version of tigra, of the training."
+            f"The images of {dataset} differ from those in training, so test images may have been trained on; use the"
+            " same files and the same version of tigra as in training."
         )
     if splits.class_names != network.class_names:
         raise UsageError(
-            f"The model knows the classes {', '.join(network.class_names)}, but {dataset} has"
+            f"The model has the classes {', '.join(network.class_names)}, but {dataset} has"
             f" {', '.join(splits.class_names)}; choose a data set with the same classes."
         )
     if splits.image_shape != network.image_shape:
         sizes = ["x".join(map(str, shape)) for shape in (network.image_shape, splits.image_shape)]
-        raise UsageError(f"{model} takes images of {sizes[0]}, but {dataset} has {sizes[1]}; choose another one.")
+        raise UsageError(
+            f"{model} expects images of {sizes[0]}, but {dataset} has {sizes[1]}; choose another data set."
+        )
     return splits

@@ -15,7 +15,7 @@ from .field_options import HeadedOption
 
 
 def usable_cores() -> int:
-    """How many cores this process may run on."""
+    """Return the number of cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
@@ -26,7 +26,7 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False)
 
 
 class ModelFile(click.Path):
-    """A model file, or the name of a model that comes with tigra; a file of that name goes first."""
+    """A model file, or the name of a model that comes with tigra; a file of that name takes precedence."""
 
     name = "model"
 
@@ -34,7 +34,7 @@ class ModelFile(click.Path):
         super().__init__(exists=True, dir_okay=False)
 
     def convert(self, value, param, ctx):
-        """The path of the file."""
+        """Return the path of the file."""
         from tigra.model_file import packaged_models
 
         models = packaged_models()
@@ -43,11 +43,15 @@ class ModelFile(click.Path):
                 return str(models[value])
             if not os.path.exists(value):
                 names = ", ".join(models) or "none"
-                self.fail(f"Model file {value!r} does not exist; models that come with tigra: {names}.", param, ctx)
+                self.fail(
+                    f"Model file {value!r} does not exist; models that come with tigra: {names}.",
+                    param,
+                    ctx,
+                )
         return super().convert(value, param, ctx)
 
     def shell_complete(self, ctx, param, incomplete):
-        """Models that come with tigra, and files."""
+        """Complete models that come with tigra, and files."""
         from tigra.model_file import packaged_models
 
         return [*_completions(packaged_models(), incomplete), CompletionItem(incomplete, type="file")]
@@ -58,7 +62,7 @@ def _completions(names, incomplete: str) -> list[CompletionItem]:
 
 
 class MethodName(click.ParamType):
-    """A method that makes a model, also one that --import has registered."""
+    """A method that makes a model; --import can register more."""
 
     name = "method"
 
@@ -68,56 +72,63 @@ class MethodName(click.ParamType):
         return [name for name, method in METHODS.items() if method.makes_model]
 
     def get_metavar(self, param, ctx=None):
-        """The names."""
+        """Return the names."""
         return f"[{'|'.join(self._names())}]"
 
     def convert(self, value, param, ctx):
-        """The name, if there is such a method."""
+        """Return the name; fail if there is no such method."""
         if value not in self._names():
-            self.fail(f"{value!r} is not one of {', '.join(self._names())}.", param, ctx)
+            self.fail(f"Expected one of {', '.join(self._names())}, got {value!r}.", param, ctx)
         return value
 
     def shell_complete(self, ctx, param, incomplete):
-        """The names that begin so."""
+        """Complete the names."""
         return _completions(self._names(), incomplete)
 
 
 class RecipeName(click.ParamType):
-    """The name of a recipe; which ones there are is the method's affair."""
+    """The name of a recipe; each method has its own, which are checked later."""
 
     name = "recipe"
 
     def get_metavar(self, param, ctx=None):
-        """TIGraNet's."""
+        """Return the recipes of TIGraNet."""
         return "[best|paper]"
 
     def shell_complete(self, ctx, param, incomplete):
-        """TIGraNet's."""
+        """Complete the recipes of TIGraNet."""
         return _completions(("best", "paper"), incomplete)
 
 
 def _import_modules(ctx, param, names) -> tuple[str, ...]:
-    """Import modules that register layers, data sets or methods: by name, also from this folder, or by file."""
+    """Import modules that register layers, data sets or methods, by module name or by path of a .py file."""
     for name in names:
-        sys.path.insert(0, os.getcwd())  # a console script does not look here by itself
+        path = Path(name).resolve() if name.endswith(".py") else None
+        sys.path.insert(0, str(path.parent if path else Path.cwd()))  # a console script does not search here by itself
         try:
-            if name.endswith(".py"):
-                _import_file(Path(name))
+            if path:
+                _import_file(path)
             else:
                 importlib.import_module(name)
-        except Exception as error:  # the module is the user's; its errors are theirs to read
-            raise click.BadParameter(f"{name}: {type(error).__name__}: {error}.", ctx, param) from error
-        finally:
-            sys.path.remove(os.getcwd())
+        except (Exception, SystemExit) as error:  # user code may raise anything
+            text = f"{name}: {type(error).__name__}: {error}".rstrip(".")
+            raise click.BadParameter(f"{text}.", ctx, param) from error
     return names
 
 
 def _import_file(path: Path) -> None:
+    known = getattr(sys.modules.get(path.stem), "__file__", None)
+    if path.stem in sys.modules and known != str(path):
+        raise ImportError(f"there is another module called {path.stem}; rename the file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None  # the file's name ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
 
 
 import_option = click.option(
@@ -128,21 +139,25 @@ import_option = click.option(
     expose_value=False,
     metavar="MODULE",
     callback=_import_modules,
-    help="First import this Python module (or file) with layers, data sets or methods of your own.",
+    help="Import a Python module or .py file that registers your own layers, data sets or methods; may be repeated.",
 )
 
 
 model_argument = click.argument("model", metavar="MODEL", type=ModelFile())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Decides everything random."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of all random numbers; the same seed gives the same results.",
 )
 threads_option = click.option(
     "--threads",
     type=click.IntRange(min=1, max=1024),
     default=usable_cores,
     show_default="all cores",
-    help="Worker threads; results do not depend on them.",
+    help="Number of worker threads; the results do not depend on it.",
 )
 interpolation_option = click.option(
     "--interpolation",

@@ -1,4 +1,4 @@
-"""What commands print: tables, JSON, and a progress line on terminals."""
+"""Output of commands: tables, JSON, and a progress line on terminals."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import click
 
 
 def print_json(content: dict) -> None:
-    """One JSON object on standard output."""
+    """Print one JSON object on standard output."""
     click.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
 def percent(fraction: float) -> str:
-    """A fraction for people.
+    """Format a fraction as a percentage.
 
     >>> percent(0.975)
     '97.5 %'
@@ -26,7 +26,7 @@ def percent(fraction: float) -> str:
 
 
 def table(rows: list[tuple], header: tuple | None = None) -> str:
-    """Rows in columns, numbers to the right; two spaces between columns.
+    """Format rows as columns, two spaces apart; columns of numbers are right-aligned.
 
     >>> print(table([("a", 1), ("bcd", 20)], header=("name", "n")))
     name   n
@@ -47,7 +47,7 @@ def table(rows: list[tuple], header: tuple | None = None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people.
+    """Format a number of seconds.
 
     >>> duration(8.2), duration(75), duration(7300)
     ('8 s', '1 min 15 s', '2 h 01 min')
@@ -61,15 +61,15 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """One line on standard error that is written over; nothing where that is not a terminal.
+    """A progress line on standard error; shows nothing if that is not a terminal.
 
-    A context manager: the line is gone when it ends, also when it ends with an error.
+    Use it as a context manager: the line is removed at the end, also after an error.
     """
 
     def __init__(self):
         self.is_live = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self.phase = ""
-        self.started: tuple[float, int] | None = None  # when, and with how many done
+        self.started: tuple[float, int] | None = None  # (time, number done) at the first report
         self.last_shown = float("-inf")
 
     def __enter__(self) -> Progress:
@@ -79,7 +79,7 @@ class Progress:
         self.clear()
 
     def show(self, text: str, done: int = 0, total: int = 0, phase: str = "") -> None:
-        """Show text and, from the pace since the first call of this phase with done > 0, the time left."""
+        """Show text and the time left, estimated since the first call of this phase with done > 0."""
         now = time.monotonic()
         if phase != self.phase:
             self.phase, self.started = phase, None
@@ -101,5 +101,5 @@ class Progress:
     def _write(self, text: str) -> None:
         try:
             click.echo("\r\x1b[2K" + text, err=True, nl=False)
-        except OSError:  # the terminal is gone; the work goes on
+        except OSError:  # the terminal was closed; keep working
             self.is_live = False

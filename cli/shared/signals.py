@@ -1,4 +1,4 @@
-"""Signals: Ctrl-C, termination, a terminal that vanishes. One place for all handlers."""
+"""Handlers for Ctrl-C, termination signals and closed terminals."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 
 def _numbers(*names: str) -> list[int]:
-    """Signals by name; not every system knows SIGHUP."""
+    """Return signals by name; not every system has SIGHUP."""
     return [getattr(signal, name) for name in names if hasattr(signal, name)]
 
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """A termination signal or a vanished terminal ends a command as Ctrl-C does, with everything cleaned up."""
+    """Make a termination signal or a closed terminal stop a command as Ctrl-C does, with cleanup."""
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -30,9 +30,9 @@ def signals_interrupt() -> Iterator[None]:
 
 
 class StopSignals:
-    """While this lasts, Ctrl-C, a termination signal or a vanished terminal only ask the run to stop.
+    """Context manager in which Ctrl-C, a termination signal or a closed terminal only request a stop.
 
-    It stops after the step under way, and is saved; pressing Ctrl-C again changes nothing about that.
+    The run stops after the current step and is saved. Pressing Ctrl-C again has no further effect.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class StopSignals:
         self.received.append(number)
 
     def asked(self) -> bool:
-        """Whether a signal has come."""
+        """Return True if a signal has arrived."""
         return bool(self.received)
 
     def __exit__(self, *_):

@@ -38,8 +38,8 @@ def test_layers_follow_the_text_and_what_goes_without_saying_is_added():
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("P[2]-C[3]", r"C\[3\] at position 6 needs planes of at least 3x3 pixels, but gets 2x3"),
-        ("P[5]-FC[2]", r"P\[5\] at position 1 needs planes of at least 5x5 pixels, but gets 4x6"),
+        ("P[2]-C[3]", r"C\[3\] at position 6 needs planes of at least 3x3 pixels, got 2x3"),
+        ("P[5]-FC[2]", r"P\[5\] at position 1 needs planes of at least 5x5 pixels, got 4x6"),
         ("P[16]-FC[2]", "at most 15"),
         ("C[3]-SC[2, 1]-S[1]", r"SC\[2, 1\] at position 6 takes maps, .* gives planes"),
         ("SC[2, 1]-C[3]", r"C\[3\] at position 10 takes planes, .* gives maps"),

@@ -43,6 +43,7 @@ def test_turning_by_half_the_angles_is_a_quarter_turn_of_the_plane():
     np.testing.assert_allclose(psi[:, N_ANGLES // 2 :], turned, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_littlewood_paley_sum_of_the_bank_is_near_one():
     """Energy of a real image: never increased by more than 3 %, and not lost but where phi and psi_{J-1} meet."""
     psi = morlet_bank((128, 128), 5)

@@ -20,6 +20,7 @@ from tigra.baselines.deepscat.scattering import (
 STORED = json.loads((Path(__file__).parent / "kymatio_numbers.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape, octaves, oversampling",
     [((9, 6), 3, 1), ((6, 7), 2, FULL_RESOLUTION), ((5, 8), 3, 2)],
@@ -50,6 +51,7 @@ def test_a_quarter_turn_changes_nothing_at_full_resolution(rng):
     assert np.abs(scattering.features(image[::-1]) / features - 1).max() > 0.01  # a mirror image is another one
 
 
+@pytest.mark.slow
 def test_a_quarter_turn_changes_little_when_maps_are_sub_sampled(mnist_012):
     """Every second pixel of a turned map is not every second pixel of the map turned: some 1e-3 for 50x50 pixels."""
     image = np.pad(mnist_012.train.images[0], 11)
@@ -58,6 +60,7 @@ def test_a_quarter_turn_changes_little_when_maps_are_sub_sampled(mnist_012):
     assert 1e-5 < np.linalg.norm(turned - features) / np.linalg.norm(features) < 3e-3
 
 
+@pytest.mark.slow
 def test_float32_differs_from_float64_by_rounding_only(mnist_012):
     """2e-6 is some 16 roundings; what tells two digits apart is a thousand times as much."""
     images = mnist_012.train.images[:2]

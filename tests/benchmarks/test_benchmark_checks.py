@@ -15,7 +15,7 @@ from benchmarks.machine import torch_or_none
 from benchmarks.peers import scipy_path
 from benchmarks.problems import TINY, Problem, Settings
 from benchmarks.report import Report
-from tests.benchmarks.test_benchmarks import without_torch
+from tests.benchmarks.no_torch import without_torch
 
 
 @pytest.fixture(autouse=True)

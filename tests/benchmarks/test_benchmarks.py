@@ -15,7 +15,6 @@ from benchmarks import (
     bench_kernels,
     bench_memory,
     bench_roofline,
-    bench_startup,
     contenders,
     harness,
     ideas,
@@ -44,9 +43,8 @@ from benchmarks.machine import (
 from benchmarks.problems import TINY, Problem, Settings
 from benchmarks.report import Report, duration, markdown
 from benchmarks.targets import Target, targets
+from tests.benchmarks.no_torch import without_torch
 from tigra.layers import DynamicPool
-
-ONLY_AGAINST_TORCH = "Conv", "MaxPool", "SpatialTransformer", "HarmonicConv"
 
 
 @pytest.fixture(autouse=True)
@@ -236,11 +234,6 @@ def test_peaks_are_flops_and_bytes_over_seconds(monkeypatch):
     assert peaks == {"sgemm": 32**3, "L2 copy": 2**20, "memory copy": 2**20}
 
 
-def without_torch(monkeypatch):
-    monkeypatch.setattr(contenders, "torch_or_none", lambda: None)
-    monkeypatch.setattr("benchmarks.bench_network.torch_or_none", lambda: None)
-
-
 @pytest.fixture(scope="module")
 def tiny_run(tmp_path_factory):
     """All benchmarks in their tiniest setting: (numbers, text, folder)."""
@@ -251,6 +244,7 @@ def tiny_run(tmp_path_factory):
     return numbers, text, folder
 
 
+@pytest.mark.slow
 def test_every_benchmark_runs_in_its_tiniest_setting(tiny_run):
     numbers, text, folder = tiny_run
     for name in BENCHMARKS:
@@ -261,61 +255,46 @@ def test_every_benchmark_runs_in_its_tiniest_setting(tiny_run):
     assert not list(folder.glob("*.part")) and str(folder) not in text
 
 
-def family(title, columns):
-    """A table without what differs from size to size and from machine to machine."""
-
-    def plain(words):
-        for name in (*(size.name for size in problems.SIZES), TINY.name):
-            words = words.replace(name, "SIZE")
-        return re.sub(r"\d+", "#", words)
-
-    return plain(title), tuple(dict.fromkeys(plain(column) for column in columns))
-
-
-def test_results_in_the_readme_are_those_that_the_code_prints(tiny_run):
-    """Titles, columns and contestants of every table; every size, and every number of threads."""
-    block = results.block_of(results.README.read_text(encoding="utf-8"))
-    if results.STALE in block:
-        pytest.xfail("the results have not been written since the tables changed: python -m benchmarks --readme")
-    found, printed = results.tables_of(block), results.tables_of(tiny_run[1])
-    against_torch = {title.split(",")[0] for title, _, _ in found} & set(ONLY_AGAINST_TORCH)
-    assert against_torch == set(ONLY_AGAINST_TORCH)  # without torch nothing is printed of these
-    found, printed = (
-        [table for table in tables if table[0].split(",")[0] not in ONLY_AGAINST_TORCH] for tables in (found, printed)
-    )
-    assert {family(title, columns) for title, columns, _ in found} == {family(t, columns) for t, columns, _ in printed}
-    for name, columns in {family(title, columns) for title, columns, _ in printed}:
-        titles = [title for title, found_columns, _ in found if family(title, found_columns) == (name, columns)]
-        if "SIZE" in name:
-            assert all(any(size.name in title for title in titles) for size in problems.SIZES), name
-        if "threads: #" in name:
-            assert all(any(f"threads: {n}" in title for title in titles) for n in Settings().threads), name
-    known = {row[0] for _, columns, rows in printed for row in rows if columns[0] == "contestant"}
-    known |= set(bench_startup.PROGRAMS)  # of which a tiny run starts the first two
-    known |= {path.split("/")[-1] for target in targets((1, 2)) for path in target.paths}
-    assert {row[0] for _, columns, rows in found for row in rows if columns[0] == "contestant"} <= known
-
-
-def test_tables_are_found_again(tiny_run):
-    """Else the test above would compare nothing with nothing."""
+@pytest.mark.slow
+def test_every_table_has_a_title(tiny_run):
     tables = results.tables_of(tiny_run[1])
     assert len(tables) == tiny_run[1].count("| --- |\n") >= 15
     titles = {title for title, _, _ in tables}
     assert "training step, tiny, 6x7, batch 5, threads: 1" in titles and "Peaks, 1 thread" in titles
-    assert sum(title.startswith("Memory of training, tiny") for title in titles) == 2
+    assert sum(title.startswith("Memory of training, tiny") for title in titles) == 1
 
 
-def test_a_whole_run_goes_into_the_readme_and_leaves_the_rest_alone(monkeypatch, tmp_path, capsys):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{results.BEGIN}\nold\n{results.STALE}\n{results.END}\nafter\n")
-    monkeypatch.setattr("benchmarks.__main__.README", readme)
+def test_the_kept_results_are_of_a_whole_run():
+    """Every benchmark has its section, every size and every number of threads its tables."""
+    block = results.block_of(results.RESULTS.read_text(encoding="utf-8"))
+    sections = {name for line in re.findall(r"^#### (.*)$", block, re.MULTILINE) for name in line.split(", ")}
+    assert sections == set(BENCHMARKS)
+    titles = [title for title, _, _ in results.tables_of(block)]
+    for size in problems.SIZES:
+        for n in Settings().threads:
+            assert any(size.name in title and f"threads: {n}" in title for title in titles)
+    assert titles[-1] == "Targets"
+
+
+@pytest.mark.parametrize("flag", ["--write", "--readme"])
+def test_a_whole_run_goes_into_the_results_and_leaves_the_rest_alone(monkeypatch, tmp_path, capsys, flag):
+    page, begin, end = tmp_path / "RESULTS.md", "<!-- results: begin (by a program) -->", "<!-- results: end -->"
+    page.write_text(f"before\n{begin}\nold\n{results.STALE}\n{end}\nafter\n")
+    monkeypatch.setattr("benchmarks.__main__.RESULTS", page)
     monkeypatch.setattr("benchmarks.__main__.run_all", lambda *_: ({}, "**New**"))
-    main(["--readme"])
-    assert readme.read_text() == f"before\n{results.BEGIN}\n\n**New**\n\n{results.END}\nafter\n"
-    for words in (["--readme", "--quick"], ["--readme", "kernels"], ["--readme", "--size", "ETH-80"]):
+    main([flag])
+    assert page.read_text() == f"before\n{begin}\n\n**New**\n\n{end}\nafter\n"
+    for words in ([flag, "--quick"], [flag, "kernels"], [flag, "--size", "ETH-80"]):
         with pytest.raises(SystemExit):
             main(words)
-        assert "--readme takes a whole run" in capsys.readouterr().err
+        assert "--write takes a whole run" in capsys.readouterr().err
+
+
+def test_a_block_is_found_by_its_name_and_two_of_one_name_are_refused():
+    text = "<!-- a: begin --> 1 <!-- a: end --> <!-- a, b: begin --> 2 <!-- a, b: end -->"
+    assert (results.block_of(text, "a"), results.block_of(text, "a, b")) == ("1", "2")
+    with pytest.raises(ValueError):
+        results.block_of(text + text, "a")
 
 
 def test_numbers_are_saved_after_every_table(monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ WIDTH, N_IMAGES = 3, 2
 class Counted:
     """A number that counts what is done with it, as operations of its class."""
 
-    done = Counter()
+    done: ClassVar = Counter()
 
     def __init__(self, value):
         self.value = value

@@ -58,6 +58,7 @@ def test_train_reports_and_saves(here):
     assert "\r" not in result.output and "\x1b" not in result.output
 
 
+@pytest.mark.slow
 def test_train_json_has_the_documented_keys(here):
     result = run("train", "mnist-012", *QUICK, "--out", "other.npz", "--json")
     content = json.loads(result.stdout)
@@ -73,6 +74,7 @@ def test_train_json_has_the_documented_keys(here):
     assert content["accuracy"]["valid"] == tigra.accuracy(network, splits.valid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["C[2]-P[2]-FC[4]", "C[2]-ST[6]-FC[4]", "HRC[1, 2]-HCN[2]-HRC[2, 2]"])
 def test_networks_to_compare_with_go_through_every_command(here, architecture):
     quick = ["--epochs", 1, "--architecture", architecture, "--margin", 0]
@@ -89,12 +91,14 @@ def test_model_file_has_the_name_of_the_data_set_by_default(tmp_path, monkeypatc
     assert os.listdir(tmp_path) == ["mnist-012.npz"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_file_for_any_threads(here):
     for threads in (1, 3):
         run("train", "mnist-012", *QUICK, "--seed", "5", "--threads", threads, "--out", f"threads{threads}.npz")
     assert Path("threads1.npz").read_bytes() == Path("threads3.npz").read_bytes()
 
 
+@pytest.mark.slow
 def test_settings_reach_the_network(here):
     settings = {
         "--smoothing": "0.5", "--margin": "1", "--diagonal-weight": "0.5", "--boundary": "free",
@@ -110,6 +114,7 @@ def test_settings_reach_the_network(here):
     assert options.neighbours == 4 and options.standardise is False
 
 
+@pytest.mark.slow
 def test_older_names_of_options_are_still_taken(here):
     older = ["--active", "union", "--init", "paper", "--floor", "0.02", "--log", "0.04", "--ground", "border"]
     run("train", "mnist-012", *QUICK, "--out", "other.npz", *older)
@@ -126,6 +131,7 @@ def test_older_names_of_options_are_still_taken(here):
     }
 
 
+@pytest.mark.slow
 def test_settings_reach_the_training(here):
     settings = {
         "--learning-rate": "0.02", "--schedule": "constant", "--weight-decay": "0.3", "--label-smoothing": "0.2",
@@ -160,9 +166,9 @@ def test_settings_reach_the_training(here):
         ("--mixing pairs --diffusion -1", "-1 is not in the range"),
         ("--method stn --log-offset 0.1", "--log-offset has no effect here: it needs S layers, and C[3]-ST[6]"),
         ("--architecture C[3]-P[2]-FC[10] --mixing products", "--mixing has no effect here: it needs SC layers"),
-        ("--method convnet --architecture SC[3,3]-S[4]-FC[10]", "is made of C, P, FC, and has no S;"),
-        ("--method harmnet --architecture C[3]-P[2]-FC[10]", "is made of HRC, HCN, HBN, MP, and has no C;"),
-        ("--method harmnet --recipe paper", "Method harmnet has the recipes best, and no paper"),
+        ("--method convnet --architecture SC[3,3]-S[4]-FC[10]", "has the layers C, P, FC, got S;"),
+        ("--method harmnet --architecture C[3]-P[2]-FC[10]", "has the layers HRC, HCN, HBN, MP, got C;"),
+        ("--method harmnet --recipe paper", "Method harmnet has no recipe paper, only best"),
         ("--method harmnet --dense-init he", "--dense-init has no effect here: it needs FC layers"),
         ("--architecture HRC[1,4]-HCN[4] --dense-init he", "--dense-init has no effect here: it needs FC layers"),
         ("--method harmnet --weight-decay 0.5", "--weight-decay has no effect here: it needs FC layers"),
@@ -181,8 +187,8 @@ def test_settings_reach_the_training(here):
         ),
         ("--architecture W[2,5]-PCA[20]", "use --method deepscat"),
         ("--method convnet --architecture W[2,5]-PCA[20]", "use --method deepscat"),
-        ("--method deepscat --jitter 0.5", "--jitter has no effect; leave it out"),
-        ("--method deepscat --background border", "--background has no effect; leave it out"),
+        ("--method deepscat --jitter 0.5", "--jitter has no effect on DeepScat"),
+        ("--method deepscat --background border", "--background has no effect on DeepScat"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(here, words, message):
@@ -226,7 +232,7 @@ def test_predict_names_classes_and_probabilities(here):
 def test_predict_goes_on_past_an_unreadable_picture(here):
     result = run("predict", "model.npz", "digit0.png", "note.png", "digit1.png", expect=1)
     assert len(result.stdout.splitlines()) == 2
-    assert result.stderr == "Error: note.png is not a picture that can be read; give a PNG, JPEG or the like.\n"
+    assert result.stderr == "Error: note.png is not a picture that can be read; give a PNG or JPEG file, for example.\n"
     content = json.loads(run("predict", "model.npz", "note.png", "digit0.png", "--json", expect=1).stdout)
     assert "error" in content["predictions"][0] and "label" in content["predictions"][1]
 
@@ -251,6 +257,7 @@ def test_info_tells_what_is_in_the_file(here):
     assert "trained on" not in run("info", "bare.npz").stdout
 
 
+@pytest.mark.slow
 def test_gradcheck_passes_and_prints_a_table(monkeypatch):
     result = run("gradcheck", "--layer", "Dense")
     lines = result.stdout.splitlines()
@@ -277,6 +284,7 @@ def test_gradcheck_fails_with_status_1_when_a_gradient_is_off(monkeypatch):
 # --- stopping and going on ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("heeds_signals")
 def test_signals_keep_a_file_that_resumes_to_the_same_weights(tmp_path):
     """Against a run that was never stopped."""
@@ -319,10 +327,11 @@ def test_ctrl_c_from_outside_ends_a_process_cleanly(tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130 and "Traceback" not in err and out == ""
-    assert "Go on with: tigra train --resume" in err
+    assert "Continue with: tigra train --resume" in err
     assert set(os.listdir(tmp_path)) == {"begun", "long.npz"} and load_model(tmp_path / "long.npz").resume is not None
 
 
+@pytest.mark.slow
 def test_a_run_is_saved_while_it_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr("tigra.experiments.runs.perform.__defaults__", (None, None, 0, None))
     saved = []
@@ -336,7 +345,7 @@ def test_a_run_is_saved_while_it_goes_on(tmp_path, monkeypatch):
 
 def test_a_finished_run_has_nothing_to_resume(here):
     result = run("train", "--resume", "model.npz", expect=1)
-    assert "model.npz holds a finished run, there is nothing to resume" in result.stderr
+    assert "model.npz has a finished run, which cannot be resumed" in result.stderr
 
 
 def test_resume_takes_its_settings_from_the_file(here):
@@ -356,7 +365,7 @@ def test_resuming_from_a_file_that_does_not_say_how_is_refused(tmp_path, here, s
     ):
         tigra.save(network, tmp_path / "odd.npz", facts, (arrays, numbers))
         result = run("train", "--resume", tmp_path / "odd.npz", expect=1)
-        assert "does not say how to go on" in result.stderr
+        assert "has no usable record of its run" in result.stderr
 
 
 # --- bad input: one sentence, the right status, nothing left behind ---------------------------------------
@@ -366,7 +375,7 @@ def test_resuming_from_a_file_that_does_not_say_how_is_refused(tmp_path, here, s
     "words, status, message",
     [
         (["train", "mnist-99"], 2, "There is no data set 'mnist-99'; choose one of mnist-012, mnist-rot"),
-        (["train"], 2, "Name a DATASET"),
+        (["train"], 2, "Give a DATASET"),
         (["train", "mnist-012", "--architecture", "SC[3"], 2, "position 5: expected ',' and SC's degree"),
         (["train", "mnist-012", "--architecture", "DP[785]-S[1]", "--margin", "0"], 2, "use at most 784"),
         (["train", "mnist-012", "--architecture", "SC[3, 3]"], 2, "add a statistics layer"),
@@ -386,15 +395,15 @@ def test_resuming_from_a_file_that_does_not_say_how_is_refused(tmp_path, here, s
         (["evaluate", "."], 2, "is a directory"),
         (["evaluate", "model.npz", "cifar"], 2, "There is no data set 'cifar'"),
         (["evaluate", "model.npz", "--runs", "0"], 2, "0 is not in the range"),
-        (["evaluate", "small.npz"], 2, "small.npz does not name its data set"),
-        (["evaluate", "small.npz", "mnist-012"], 2, "takes images of 5x5, but mnist-012 has 28x28"),
-        (["evaluate", "two.npz", "mnist-012"], 2, "knows the classes 0, 1, but mnist-012 has 0, 1, 2"),
+        (["evaluate", "small.npz"], 2, "small.npz does not record its data set"),
+        (["evaluate", "small.npz", "mnist-012"], 2, "expects images of 5x5, but mnist-012 has 28x28"),
+        (["evaluate", "two.npz", "mnist-012"], 2, "has the classes 0, 1, but mnist-012 has 0, 1, 2"),
         (["figures", "note.png"], 1, "note.png is damaged or not a tigra model file"),
-        (["figures", "small.npz"], 2, "small.npz does not name its data set"),
-        (["figures", "small.npz", "--dataset", "mnist-012"], 2, "takes images of 5x5, but mnist-012 has 28x28"),
-        (["figures", "two.npz", "--dataset", "mnist-012"], 2, "knows the classes 0, 1, but mnist-012 has 0, 1, 2"),
+        (["figures", "small.npz"], 2, "small.npz does not record its data set"),
+        (["figures", "small.npz", "--dataset", "mnist-012"], 2, "expects images of 5x5, but mnist-012 has 28x28"),
+        (["figures", "two.npz", "--dataset", "mnist-012"], 2, "has the classes 0, 1, but mnist-012 has 0, 1, 2"),
         (["figures", "model.npz", "--dataset", "cifar"], 2, "There is no data set 'cifar'"),
-        (["figures", "model.npz", "--image", "100"], 2, "There are test images 0 to 99, but no image 100"),
+        (["figures", "model.npz", "--image", "100"], 2, "The test image must be from 0 to 99, got 100"),
         (["figures", "model.npz", "--out", "note.png"], 2, "is a file"),
         (["predict", "model.npz"], 2, "Missing argument 'IMAGE...'"),
         (["predict", "model.npz", "nothing.png"], 2, "does not exist"),
@@ -466,6 +475,7 @@ def test_version_is_the_packages():
     assert run("--version").stdout == f"tigra {tigra.__version__}\n"
 
 
+@pytest.mark.slow
 def test_methods_to_compare_with_are_trained_or_fitted_by_their_recipes(tmp_path, monkeypatch):
     monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
     out = ["--out", tmp_path / "model.npz"]
@@ -485,7 +495,7 @@ def test_methods_to_compare_with_are_trained_or_fitted_by_their_recipes(tmp_path
         )  # all that is needed is found in the cache
         assert run("evaluate", tmp_path / "model.npz", "--runs", "1").stdout == first
     refused = run("train", "mnist-012", "--method", "deepscat", "--epochs", "3", expect=2)
-    assert "--epochs has no effect; leave it out" in refused.stderr
+    assert "--epochs has no effect on DeepScat" in refused.stderr
     refused = run("train", "mnist-012", "--method", "stn", "--mixing", "full", expect=2)
     assert "--mixing has no effect here: it needs SC layers" in refused.stderr
     refused = run("train", "mnist-012", "--outside", "border", expect=2)
@@ -497,7 +507,7 @@ def test_methods_to_compare_with_are_trained_or_fitted_by_their_recipes(tmp_path
     assert "trained on mnist-012, 2 epochs (" in run("info", tmp_path / "model.npz").stdout
     refused = run("train", "mnist-012", "--method", "deepscat", "--architecture", "W[1, 2]", expect=2)
     assert "DeepScat is W[order, octaves]-PCA[dimension]" in refused.stderr
-    assert "of a TIGraNet" in run("figures", tmp_path / "model.npz", "--out", tmp_path / "f", expect=2).stderr
+    assert "need a TIGraNet" in run("figures", tmp_path / "model.npz", "--out", tmp_path / "f", expect=2).stderr
 
 
 def test_ctrl_c_ends_the_report_on_a_fitted_classifier(tmp_path, monkeypatch):
@@ -512,8 +522,8 @@ def test_ctrl_c_ends_the_report_on_a_fitted_classifier(tmp_path, monkeypatch):
     out = tmp_path / "model.npz"
     result = run("train", "mnist-012", "--method", "deepscat", "--recipe", "paper", "--architecture", "W[0, 1]-PCA[1]",
                  "--out", out, expect=2)  # fmt: skip
-    assert "use an order of at least 1, W[0, 1] has one feature" in result.stderr
+    assert "use an order of at least 1, as W[0, 1] has one feature" in result.stderr
     result = run("train", "mnist-012", "--method", "deepscat", "--recipe", "paper", "--architecture", "W[1, 1]-PCA[1]",
                  "--out", out, expect=130)  # fmt: skip
-    assert f"Fitted, and saved as {out}; only the report is missing: tigra evaluate {out}" in result.stderr
+    assert f"Fitted and saved as {out}, but without a report; measure with: tigra evaluate {out}" in result.stderr
     assert load_model(out).network.is_fitted

@@ -15,6 +15,8 @@ from tigra.experiments.invariance import measure_invariance
 from tigra.experiments.recipes import find_recipe
 from tigra.model_file import load_model, packaged_models
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def digit(tmp_path, monkeypatch):

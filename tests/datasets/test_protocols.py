@@ -6,6 +6,7 @@ The rules are tested on small stand-ins for MNIST and ETH-80; with $TIGRA_DATA s
 import gzip
 import hashlib
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -31,21 +32,28 @@ def digits():
     return made
 
 
-@pytest.fixture
-def data_dir(tmp_path, digits, monkeypatch):
-    """A folder with a small MNIST and a small ETH-80, which count as the true ones."""
-    monkeypatch.delenv("TIGRA_DATA", raising=False)
-    sums = {}
-    (tmp_path / "mnist").mkdir()
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, digits):
+    """A folder with a small MNIST and a small ETH-80, and the SHA-256 of the former's files."""
+    folder, sums = tmp_path_factory.mktemp("protocols"), {}
+    (folder / "mnist").mkdir()
     for part, (images, labels) in digits.items():
         for name, array in ((f"{part}-images-idx3-ubyte", images), (f"{part}-labels-idx1-ubyte", labels)):
             content = idx_bytes(array)
             sums[name] = hashlib.sha256(content).hexdigest()
-            (tmp_path / "mnist" / f"{name}.gz").write_bytes(gzip.compress(content, 1))
+            (folder / "mnist" / f"{name}.gz").write_bytes(gzip.compress(content, 1))
+    write_folder(folder / "eth80", fake_eth80(VIEWS))
+    return folder, sums
+
+
+@pytest.fixture
+def data_dir(written, monkeypatch):
+    """The folder, whose files count as the true ones. Tests must not change them."""
+    folder, sums = written
+    monkeypatch.delenv("TIGRA_DATA", raising=False)
     monkeypatch.setattr(sources, "MNIST_SHA256", sums)
     monkeypatch.setattr(sources, "N_VIEWS", len(VIEWS))
-    write_folder(tmp_path / "eth80", fake_eth80(VIEWS))
-    return tmp_path
+    return folder
 
 
 SMALL = {
@@ -68,6 +76,7 @@ def assert_disjoint(splits):
     assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, options", PLANS)
 def test_no_test_image_is_in_train_or_valid(data_dir, name, options):
     assert_disjoint(tigra.load_dataset(name, data_dir=data_dir, **options))
@@ -84,6 +93,7 @@ def test_the_seed_decides_everything_and_options_lead_back(data_dir, name, optio
     assert digests(first.test.images) != digests(other.test.images)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, options", SMALL.items())
 def test_training_images_can_be_turned_and_nothing_else_changes(data_dir, name, options):
     plain = tigra.load_dataset(name, data_dir=data_dir, **options)
@@ -149,6 +159,7 @@ def test_mnist_trans_is_padded_and_shifted_by_whole_or_real_numbers(data_dir, di
     np.testing.assert_array_equal(still.test.images, upright)
 
 
+@pytest.mark.slow
 def test_eth_80_is_split_over_images_or_by_object(data_dir):
     splits = tigra.load_dataset("eth-80", data_dir=data_dir, n_train=150, n_valid=30)
     assert [len(s.labels) for s in (splits.train, splits.valid, splits.test)] == [150, 30, 80 * len(VIEWS) - 180]
@@ -179,12 +190,12 @@ def test_an_object_is_never_on_both_sides_of_a_split_by_object(data_dir):
             assert name in part and name.startswith(splits.class_names[label])
 
 
-def test_a_damaged_picture_of_eth_80_is_refused(data_dir):
-    path = data_dir / "eth80" / "cow3"
-    damaged = next(path.glob("*.png"))
+def test_a_damaged_picture_of_eth_80_is_refused(data_dir, tmp_path):
+    shutil.copytree(data_dir / "eth80", tmp_path / "eth80")
+    damaged = next((tmp_path / "eth80" / "cow3").glob("*.png"))
     damaged.write_bytes(damaged.read_bytes()[:40])
     with pytest.raises(tigra.DatasetError, match="1 pictures of ETH-80 are damaged"):
-        tigra.load_dataset("eth-80", data_dir=data_dir, n_train=150, n_valid=30)
+        tigra.load_dataset("eth-80", data_dir=tmp_path, n_train=150, n_valid=30)
 
 
 def test_the_protocol_of_eth_80_names_the_files(data_dir):
@@ -207,7 +218,7 @@ def test_eth_80_is_decoded_once(data_dir, monkeypatch):
 @pytest.mark.parametrize(
     "name, options, message",
     [
-        ("mnist-rot", {"n_train": 10**6}, "images to draw from, fewer than n_train 1000000"),
+        ("mnist-rot", {"n_train": 10**6}, "images in all, got n_train 1000000"),
         ("mnist-rot", {"n_valid": 0}, "n_valid must be a whole number of at least 1"),
         ("mnist-rot", {"size": (0, 3)}, "shape must be"),
         ("mnist-rot", {"max_shift": 3}, "mnist-rot has no option 'max_shift'. It has seed, interpolation, size"),
@@ -217,7 +228,7 @@ def test_eth_80_is_decoded_once(data_dir, monkeypatch):
         ("mnist-trans", {"shifts": "some"}, "shifts must be 'whole' or 'real'"),
         ("eth-80", {"split": "view"}, "split must be 'image' or 'object'"),
         ("eth-80", {"split": "object", "fold": 10}, "fold must be a whole number from 0 to 9"),
-        ("eth-80", {}, "images to draw from, fewer than n_train 2300"),
+        ("eth-80", {}, "images in all, got n_train 2300"),
         ("mnist-012", {"train_rotations": 400}, "train_rotations must be"),
     ],
 )

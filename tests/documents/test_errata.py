@@ -287,6 +287,7 @@ def test_last_layer_of_table_1_has_ten_outputs_for_three_classes():
     assert network.layers[-1].params["weight"].shape == (3, 10)
 
 
+@pytest.mark.slow
 def test_softmax_is_saturated_at_the_printed_start_values():
     train = load_dataset("mnist-012").train
     images, labels = train.images[:100], train.labels[:100]

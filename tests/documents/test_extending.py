@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tigra
@@ -59,6 +60,7 @@ def test_the_page_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch, regi
     assert tigra.load("squares.npz").options.architecture == "SC[6, 3]-DP[200]-S[8]"
 
 
+@pytest.mark.slow
 def test_a_module_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("broken.py").write_text("import nothing_of_that_name")
@@ -101,3 +103,73 @@ def test_a_kind_that_promises_other_shapes_than_it_builds_is_found(registries):
 
     with pytest.raises(tigra.ArchitectureError, match="Lying.shapes says that LIE"):
         tigra.build_network("S[1]-LIE[3]", (3, 3), 2)
+
+
+def test_odd_registrations_are_refused_with_a_sentence(registries):
+    for odd in ({}, tigra.LayerKind(), tigra.Dense):
+        with pytest.raises(tigra.UsageError, match="for subclasses of LayerKind"):
+            tigra.layer_kind("ODD")(odd)
+    with pytest.raises(tigra.UsageError, match="mind the comma"):
+
+        @tigra.layer_kind("ODD")
+        class NoTuple(tigra.LayerKind):
+            """ODD[x]"""
+
+            arguments = tigra.real("x")
+
+    with pytest.raises(tigra.UsageError, match="an object of a class derived from tigra.Method"):
+        tigra.register_method(tigra.Method)
+    with pytest.raises(tigra.UsageError, match="a function that returns Splits"):
+        tigra.register_dataset("odd", None)
+    tigra.register_dataset("odd", lambda: None)
+    with pytest.raises(tigra.DatasetError, match="must return tigra.Splits, but returned NoneType"):
+        tigra.load_dataset("odd")
+
+    @tigra.layer_kind("BARE")
+    class Bare(tigra.LayerKind):
+        """BARE[]"""
+
+        def build(self, numbers, site):
+            return tigra.ReLU()
+
+    with pytest.raises(tigra.ArchitectureError, match="Bare.build must return a list of layers"):
+        tigra.build_network("S[1]-BARE[]", (3, 3), 2)
+
+
+def test_what_tigra_has_registered_cannot_be_replaced(registries):
+    from tigra.experiments.methods import NetworkMethod
+
+    class DenseKind(tigra.LayerKind):
+        """FC[units]"""
+
+    with pytest.raises(tigra.UsageError, match="There is a layer FC already"):
+        tigra.layer_kind("FC")(DenseKind)
+    with pytest.raises(tigra.UsageError, match="a name of its own"):
+        tigra.register_method(NetworkMethod("tigranet", tigra.RECIPES))
+
+
+def test_a_backward_that_replaces_its_gradients_is_found(registries, small_splits):
+    """Nothing would be learned: training reads the arrays that grads had at the start."""
+
+    class Gain(tigra.Layer):
+        def forward(self, x):
+            self._cache = x
+            return self.params["gain"] * x
+
+        def backward(self, grad):
+            self.grads["gain"] = np.array([(grad * self._take_cache()).sum()])
+            return self.params["gain"] * grad
+
+    @tigra.layer_kind("GAIN")
+    class GainKind(tigra.LayerKind):
+        """GAIN[]"""
+
+        def build(self, numbers, site):
+            return [Gain(gain=np.ones(1, site.dtype))]
+
+    advice = r"Gain.backward must write into grads\['gain'\]"
+    with pytest.raises(tigra.TigraError, match=advice):
+        tigra.check_gradients(Gain(gain=np.ones(1)), np.ones((2, 3)))
+    network = tigra.build_network("S[1]-GAIN[]", (14, 14), 3)
+    with pytest.raises(tigra.TigraError, match=advice):
+        list(tigra.fit(network, small_splits, epochs=1))

@@ -22,6 +22,8 @@ from tigra.model_file import load_model
 from tigra.models.classifier import accuracy
 from tigra.seeding import generator
 
+pytestmark = pytest.mark.slow
+
 TABLE = Table(
     "A small table",
     (
@@ -173,10 +175,10 @@ def test_a_stop_while_testing_costs_no_training(tmp_path, monkeypatch):
     with pytest.raises(Stopped):
         one.run(row, 0, watch)
     assert one.record(row, 0) is None and ("testing, cubic", 200, 200) in shown
-    monkeypatch.setattr(NetworkMethod, "start", never)
-    again = one.run(row, 0, Watch(lambda *what: shown.append(what)))
+    with monkeypatch.context() as patch:
+        patch.setattr(NetworkMethod, "start", never)
+        again = one.run(row, 0, Watch(lambda *what: shown.append(what)))
     assert ("measuring, train", 300, 300) in shown  # no more, for a quick one
-    monkeypatch.undo()
     whole = experiment(tmp_path / "whole").run(row, 0)
     assert again["accuracy"] == whole["accuracy"] and set(again) == set(whole)
     assert (again["epochs"], again["best_epoch"], again["threads"]) == (1, 1, 1)
@@ -326,11 +328,11 @@ def test_the_command(tmp_path, monkeypatch):
     assert table.exit_code == 0 and table.stdout == first.stdout and "as printed" not in table.stdout
     assert "seconds of training on 1 thread." in table.stdout and table.stderr == ""
     nothing = CliRunner().invoke(main, [*words, str(tmp_path / "other")])
-    assert nothing.exit_code == 2 and "No quick runs of this table are finished in " in nothing.stderr
+    assert nothing.exit_code == 2 and "has no finished quick runs of this table" in nothing.stderr
     nothing = CliRunner().invoke(main, [*words, str(tmp_path), "--row", "paper"])
-    assert nothing.exit_code == 2 and "No quick runs of these rows are finished in " in nothing.stderr
+    assert nothing.exit_code == 2 and "has no finished quick runs of these rows" in nothing.stderr
     empty = CliRunner().invoke(main, [*words, ""])
-    assert empty.exit_code == 2 and "--out needs the name of a folder" in empty.stderr
+    assert empty.exit_code == 2 and "--out must be a folder, got an empty name" in empty.stderr
     (tmp_path / "best-seed-0-quick.json").write_text("half a rec")
     (tmp_path / "paper-seed-0-quick.json").write_text("{}")
     nothing = CliRunner().invoke(main, [*words, str(tmp_path)])
@@ -379,7 +381,7 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
         ("mnist-012", ["--figure", "curve.png"], "table rotations"),
         ("rotations", ["--figure", str(unmade / "curve.png"), "--row", "none"], "no row 'none'"),
         ("rotations", ["--figure", str(tmp_path / "none" / "curve.png")], "Cannot write the figure"),
-        ("rotations", ["--figure", str(unmade / "curve.png"), "--finished"], "name their folder with --out"),
+        ("rotations", ["--figure", str(unmade / "curve.png"), "--finished"], "give the folder of the runs with --out"),
     ):
         wrong = CliRunner().invoke(main, ["reproduce", table, *words, "--out", str(unmade)])
         assert wrong.exit_code in (1, 2) and message in wrong.stderr and not unmade.exists()

@@ -123,7 +123,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(splits, tmp_path):
     resumed = resume(model, splits, path)
     perform(resumed, path)
     assert resumed.model.parameters.tobytes() == whole.model.parameters.tobytes()
-    with pytest.raises(ModelFileError, match="holds a finished run"):
+    with pytest.raises(ModelFileError, match="has a finished run"):
         resume(load_model(path), splits, path)
 
 

@@ -23,6 +23,7 @@ from tigra.figures.exhibit import exhibit
 from tigra.training.epochs import Epoch
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'tigra[figures]'")
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 LONG = ["a rather long name of a class", "price $5_{", "猫", *map(str, range(9))]
 

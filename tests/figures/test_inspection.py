@@ -216,7 +216,7 @@ def test_an_exhibit_agrees_with_the_network_and_with_itself(network, small_split
     assert right[shown.subject] and not right[: shown.subject].any()
     assert exhibit(network, small_splits, chosen=7).subject == 7
     assert (small_splits.test.labels[shown.one_of_each_class(3)] == [0, 1, 2]).all()
-    with pytest.raises(UsageError, match="test images 0 to 23, but no image 24"):
+    with pytest.raises(UsageError, match="must be from 0 to 23, got 24"):
         exhibit(network, small_splits, chosen=24)
 
 
@@ -243,5 +243,5 @@ def test_a_history_comes_from_the_model_file_and_one_that_cannot_be_right_is_lef
 @pytest.mark.parametrize("architecture", ["C[2]-P[2]-FC[4]", "HRC[1, 2]-HCN[2]-HRC[2, 2]"])
 def test_networks_without_filters_and_statistics_are_refused(architecture):
     network = build_network(architecture, (28, 28), n_classes=3)
-    with pytest.raises(UsageError, match="of a TIGraNet"):
+    with pytest.raises(UsageError, match="need a TIGraNet"):
         exhibit(network, load_dataset("mnist-012"))

@@ -59,6 +59,7 @@ def test_check_rejects_a_gradient_wrong_by_one_part_in_ten_thousand():
     assert relative_error(2.0 * x, numeric) < 1e-7 < relative_error(2.0002 * x, numeric)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYER_CASES)
 def test_every_case_rejects_a_layer_wrong_by_one_part_in_ten_thousand(name, monkeypatch):
     """The real check on a layer whose gradients, one after the other, are spoilt a little."""

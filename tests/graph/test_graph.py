@@ -136,6 +136,7 @@ def test_degrees_of_a_free_grid_are_the_sums_of_its_weights(shape):
     np.testing.assert_allclose(graph.degrees, graph.adjacency.sum(axis=1), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_huge_grid_costs_nothing_until_its_matrix_is_asked_for():
     assert "adjacency" not in vars(grid_graph((2048, 2048)))
 

@@ -37,6 +37,7 @@ def build(tmp_path, pictures, key="key", **options):
     return build_store(tmp_path, key, iter(pictures), len(pictures), (8, 8), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_store_holds_what_decoding_gives_in_the_order_given(tmp_path, pictures, threads):
     store = build(tmp_path, pictures, threads=threads)
@@ -47,6 +48,7 @@ def test_a_store_holds_what_decoding_gives_in_the_order_given(tmp_path, pictures
     assert isinstance(store.pixels, np.memmap)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_decoded_is_left_out_and_listed(tmp_path, pictures):
     def gone():
         raise ImageError("Cannot read gone.png: gone.")
@@ -58,6 +60,7 @@ def test_what_cannot_be_decoded_is_left_out_and_listed(tmp_path, pictures):
     np.testing.assert_array_equal(store.pixels[3], build(tmp_path, pictures[5:], "other").pixels[0])
 
 
+@pytest.mark.slow
 def test_a_store_is_found_again_and_damage_is_noticed(tmp_path, pictures):
     built = build(tmp_path, pictures)
     again = open_store(tmp_path, "key")

@@ -65,6 +65,7 @@ def test_predicting_gives_the_same_bits(both, small_network):
     np.testing.assert_array_equal(network.predict(turned), network.predict(np.rot90(array.images, axes=(1, 2))))
 
 
+@pytest.mark.slow
 def test_lazy_images_never_become_one_array(both, small_network, monkeypatch):
     monkeypatch.setattr(StoredImages, "__array__", lambda *_, **__: pytest.fail("all images were read at once"))
     monkeypatch.setattr(network_module.PreparedImages.__init__, "__defaults__", (0,))

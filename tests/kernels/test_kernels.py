@@ -41,6 +41,7 @@ def test_nodes_that_are_dropped_are_zero_whatever_stood_there():
         assert not np.signbit(y).any()
 
 
+@pytest.mark.slow
 def test_kernels_work_where_no_cache_can_be_written():
     code = (
         "from numba.core import caching\n"

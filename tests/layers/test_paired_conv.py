@@ -127,6 +127,7 @@ def test_the_background_stays_exactly_zero():
     assert (maps[:, ~near] == 0).all() and (~near).any() and (maps > 0).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mixing", ["pairs", "gradients", "products"])
 @pytest.mark.parametrize("active", ["map", "union", "all"])
 def test_scores_do_not_change_under_exact_symmetries(active, mixing):
@@ -175,6 +176,7 @@ def test_sums_of_other_images_do_not_spoil_a_gradient():
         layer.backward(np.ones((2, 9, 2)))
 
 
+@pytest.mark.slow
 def test_it_learns_and_threads_do_not_matter():
     splits = load_dataset("mnist-012")
     found = []
@@ -291,7 +293,7 @@ def test_wrong_arguments_are_refused():
         PairedConv(graph, np.ones((1, 1)), np.zeros(1))
     with pytest.raises(ShapeError, match="none of them 0"):
         PairedConv(graph, np.ones((1, 0, 1)), np.zeros(1))
-    with pytest.raises(ShapeError, match="an even number, got 3"):
+    with pytest.raises(ShapeError, match="pairs of mean and variance, got 3"):
         Standardise.init(3, np.float64, deviation_floor=0.1)
     with pytest.raises(ShapeError, match=r"threshold of shape \(K_out,\)"):
         PairedConv(graph, np.ones((2, 1, 1)), np.zeros(1))

@@ -40,7 +40,7 @@ def test_spaces_are_optional():
         ("DP[0]", 4, "a whole number of at least 1", "'0'"),
         ("DP[-3]", 4, "a whole number of at least 1", "'-'"),
         ("DP[1.5]", 5, r"'\]'", "'.'"),
-        ("S[99999999999]", 12, "at most nine digits", "'9'"),
+        ("S[99999999999]", 12, "fewer digits", "'9'"),
         ("S[10] FC[5]", 7, "'-'", "'F'"),
     ],
 )

@@ -74,6 +74,7 @@ def test_rotated_and_mirrored_digits_get_the_same_scores_and_the_moved_active_se
             assert np.array_equal(after, expected), f"{name}: an active set changed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", [name for name in VARIANTS if name != "free boundary"])
 def test_shifted_digits_get_the_same_scores_and_the_shifted_active_sets(variant, mnist_012):
     margin = HOPS + BLUR + 6  # so wide that no response to a shifted digit reaches the border

@@ -49,6 +49,15 @@ def test_it_trains_and_comes_back_with_its_graph(tmp_path, rng):
     assert loaded.own_graph is not None and tigra.build_network("S[1]", (3, 4), 2).own_graph is None
 
 
+@pytest.mark.parametrize("grid", [tigra.grid_graph((3, 4), neighbours=4, boundary="free"), tigra.grid_graph((2, 6))])
+def test_a_grid_that_is_given_as_a_graph_comes_back_as_it_was(tmp_path, rng, grid):
+    """The options describe another grid, the default one."""
+    made, images = tigra.build_network(TEXT, (3, 4), 2, graph=grid), rng.uniform(size=(5, 3, 4))
+    tigra.save(made, tmp_path / "grid.npz")
+    np.testing.assert_array_equal(tigra.load(tmp_path / "grid.npz").scores(images), made.scores(images))
+    assert np.abs(made.scores(images) - tigra.build_network(TEXT, (3, 4), 2).scores(images)).max() > 1e-4
+
+
 def test_degrees_of_the_users_own_come_back_too(tmp_path):
     made = tigra.build_network("S[1]", (3, 4), 2, graph=tigra.Graph(RING, degrees=np.full(12, 5.0)))
     tigra.save(made, tmp_path / "ring.npz")
@@ -97,9 +106,9 @@ def changed(path, name=None, array=None, meta=None):
         ({"name": "weights", "array": -np.ones(24)}, "non-negative"),
         ({"name": "weights", "array": np.arange(24.0)}, "not symmetric"),
         ({"name": "degrees", "array": np.zeros(12)}, "degrees must be"),
-        ({"meta": {"nodes": 10**12}}, "graph is not possible"),
-        ({"meta": {"nodes": "12"}}, "graph is not possible"),
-        ({"meta": {"edges": -1}}, "graph is not possible"),
+        ({"meta": {"nodes": 10**12}}, "graph is impossible"),
+        ({"meta": {"nodes": "12"}}, "graph is impossible"),
+        ({"meta": {"edges": -1}}, "graph is impossible"),
         ({"meta": {"edges": 5}}, "wrong shape"),
         ({"meta": "none"}, "arrays are not those of its architecture"),
     ],

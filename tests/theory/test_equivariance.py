@@ -54,6 +54,7 @@ def random_angle(rng) -> float:
 # --- bounds ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_random_search_finds_no_rotation_above_its_bound():
     rng, closest, n_gaps = np.random.default_rng(0), 0.0, 0
     for _ in range(N_TRIALS):
@@ -129,6 +130,7 @@ def test_shift_bound_beyond_degree_zero_is_half_of_theorem_3_for_half_a_pixel():
     assert bound == pytest.approx(printed / 2, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_random_search_finds_no_shift_above_its_bound():
     rng, closest, n_gaps = np.random.default_rng(1), 0.0, 0
     for _ in range(N_TRIALS):
@@ -142,6 +144,7 @@ def test_random_search_finds_no_shift_above_its_bound():
     assert n_gaps > N_TRIALS // 2 and closest > 0.95
 
 
+@pytest.mark.slow
 def test_climbing_towards_the_rotation_bound_does_not_pass_it():
     """Random steps that are kept when they bring gap / bound up: a search that looks where it hurts."""
     rng, best = np.random.default_rng(2), []

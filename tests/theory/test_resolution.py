@@ -78,6 +78,7 @@ def test_gap_is_the_mean_over_filters_of_the_printed_difference_with_absolute_va
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_nothing_from_the_border_reaches_the_disc_but_the_whole_frame_feels_it():
     flat, alpha = np.full((SIDE, SIDE), 0.7), random_filters()
     inner, whole = (image_gaps(flat, alpha, Protocol(frame=frame)) for frame in ("inner", "whole"))
@@ -143,6 +144,7 @@ def quick(monkeypatch, images, gaps):
     monkeypatch.setattr(resolution, "run", lambda *_: iter(gaps))
 
 
+@pytest.mark.slow
 def test_command_prints_a_table_and_writes_numbers_and_figures(quick, tmp_path):
     pytest.importorskip("matplotlib", reason="figures need the extra 'figures'")
     result = tigra("--out", tmp_path / "a" / "b")
@@ -174,7 +176,7 @@ def test_command_measures_a_folder_and_says_what_it_leaves_out(tmp_path, images)
     result = tigra("--images", tmp_path, "--json")
     content = json.loads(result.stdout)
     assert content["images"] == 2 and content["frame"] == "inner" and content["shifts_below_rotations"]
-    assert "1 files are no pictures" in result.stderr and "1 pictures have less than 240" in result.stderr
+    assert "1 files are not pictures" in result.stderr and "1 pictures have fewer than 240" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_only_damaged_pictures_are_an_error_that_leaves_no_folder(tmp_path):
 
 
 def test_command_refuses_folders_without_pictures_and_missing_matplotlib(tmp_path, quick, monkeypatch):
-    assert "no picture of at least 240x240" in tigra("--images", tmp_path, expect=1).stderr
+    assert "no readable picture of at least 240x240" in tigra("--images", tmp_path, expect=1).stderr
     assert "does not exist" in tigra("--images", tmp_path / "nowhere", expect=2).stderr
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install 'tigra[figures]'" in tigra("--out", tmp_path / "x", expect=2).stderr

@@ -122,7 +122,7 @@ def test_one_signal_is_convolved_with_each_of_a_batch(n_signals):
     pairs = convolve(basis, signals, signals)
     for b, signal in enumerate(signals.T):
         np.testing.assert_allclose(pairs[:, b], convolve(basis, signal, signal), atol=1e-14)
-    with pytest.raises(ShapeError, match="as many signals"):
+    with pytest.raises(ShapeError, match="equally many signals"):
         convolve(basis, np.ones((4, 2)), np.ones((4, 5)))
 
 
@@ -167,11 +167,11 @@ def test_large_grids_have_the_frequencies_that_a_sparse_solver_finds(rng):
     expected = np.tensordot(alpha, laplacian_powers(graph, y.reshape(1, -1, 1), 4), axes=1).ravel()
     filtered = spectral_filter(basis, polynomial_response(alpha, basis.eigenvalues), y)
     np.testing.assert_allclose(filtered, expected, atol=1e-11)
-    with pytest.raises(GraphError, match="at most 2500 nodes; this graph has 4087"):
+    with pytest.raises(GraphError, match="at most 2500 nodes, got 4087"):
         basis.vectors  # noqa: B018
     with pytest.raises(GraphError, match="at most 2500 nodes"):
         filter_matrix(basis, np.exp)
-    with pytest.raises(GraphError, match="Padded grids have a fast transform"):
+    with pytest.raises(GraphError, match="padded grids have a fast transform"):
         FourierBasis(grid_graph((61, 67), boundary="free"))
 
 

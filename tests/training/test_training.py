@@ -33,6 +33,7 @@ def test_twenty_digits_are_learned_by_heart(small_network, small_splits):
     assert (network.predict(few.images) == few.labels).all() and epochs[-1].loss < 0.02
 
 
+@pytest.mark.slow
 def test_training_beats_chance_on_unseen_rotated_digits(mnist_012):
     network = tigra.build_network(
         "SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[6]-FC[30]", (28, 28), 3, diagonal_weight=0.25, smoothing=1.0
@@ -372,6 +373,7 @@ def test_memory_is_flat_over_epochs(small_network, small_splits):
     assert max(peaks[4:]) < 1.02 * peaks[1] + 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"mixing": "full"}, {"active_set": "union"}], ids=str)
 def test_steady_epochs_fetch_no_large_arrays(mnist_012, options):
     """Whatever the sizes of micro-batches: 103 images in batches of 60 are parts of 32, 28, 24 and 19."""

@@ -1,9 +1,9 @@
-"""What TIGraNet is compared with: ConvNet, STN, HarmNet, DeepScat, one nearest neighbour. TIGraNet needs none of it.
+"""Baselines for TIGraNet: ConvNet, STN, HarmNet, DeepScat and one nearest neighbour. TIGraNet does not use them.
 
 planes     layers of a ConvNet and of a spatial transformer network, on planes of pixels
 harmonic   layers of a harmonic network
-kinds      their names in architecture texts, registered as a user's own layers would be
-deepscat   scattering features and a plane for each class: fitted, not trained
+kinds      their names in architecture texts, registered like layers of a user
+deepscat   scattering features with an affine PCA classifier, fitted, not trained
 nearest    one nearest neighbour on pixels
 """
 

@@ -1,14 +1,15 @@
-"""Kinds of layers of the networks that TIGraNet is compared with, for architecture texts.
+"""Layer kinds of the baseline networks, for architecture texts.
 
-ConvNet: C[n], n filters of 3x3 pixels and a ReLU; P[n], max-pooling over n x n pixels. Before the first layer pixels
-are standardised, and before the first FC layer planes become features.
+ConvNet: C[n] has n filters of 3x3 pixels and a ReLU; P[n] is max-pooling over n x n pixels. Pixels are standardised
+before the first layer, and planes are flattened before the first FC layer.
 
-STN: ST[6], a spatial transformer with an affine map of 6 numbers, which halves the planes as P[2] does.
+STN: ST[6] is a spatial transformer with an affine map of 6 numbers. It halves the planes, as P[2] does.
 
-HarmNet: HRC[in, out], harmonic convolution; HCN[n], the complex ReLU; HBN[n], batch normalisation of the modulus and
-the complex ReLU; MP[n], mean-pooling. What the paper's text leaves out is added (`HarmonicConvKind.expanded`), and a
-convolution to the classes with the invariant head ends the network. Its scores do not change when an image turns by
-right angles, if every pooling divides height and width: of 25 rows pooled by 2 the last is left out, a turn moves it.
+HarmNet: HRC[in, out] is harmonic convolution, HCN[n] the complex ReLU, HBN[n] batch normalisation of the modulus with
+the complex ReLU, and MP[n] mean-pooling. Layers that the paper's notation omits are added
+(`HarmonicConvKind.expanded`). The network ends with a convolution to the classes and the invariant head. Its scores
+are invariant to rotations by right angles if every pooling divides height and width. Otherwise the last row or column
+is left out, and a rotation changes which one.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ from tigra.models.kinds import (
     whole,
 )
 
-FILTER_SIZE = 3  # pixels, of C[n]; the paper's filters for the networks it compares with
-HIDDEN = 10, 32  # units in the localisation net of ST[6]: below ten maps, and from ten maps on
+FILTER_SIZE = 3  # pixels of the filters of C[n], as in the paper
+HIDDEN = 10, 32  # hidden units of ST[6]: for fewer than ten maps, and for ten or more
 
 
 def smaller_than(item: Item, site: Site, size: int) -> None:
-    """Complain if the planes at a site are smaller than the window of an item."""
+    """Raise ArchitectureError if the planes at a site are smaller than the window of an item."""
     if min(site.shape) < size:
         height, width = site.shape
         raise ArchitectureError(
-            f"{item} at position {item.position} needs planes of at least {size}x{size} pixels, but gets"
+            f"{item} at position {item.position} needs planes of at least {size}x{size} pixels, got"
             f" {height}x{width}; use fewer layers that shrink them, or larger images."
         )
 
 
 class PixelsKind(PlainKind):
-    """Not written: the image as one plane, its pixels standardised."""
+    """The image as one plane with standardised pixels; not written in the text."""
 
     takes, gives = "image", "planes"
 
@@ -55,7 +56,7 @@ class PixelsKind(PlainKind):
 
 
 class FlattenKind(PlainKind):
-    """Not written: planes as features."""
+    """Planes as features; not written in the text."""
 
     takes = "planes"
 
@@ -83,7 +84,7 @@ class ConvKind(LayerKind):
         return tuple(size - FILTER_SIZE + 1 for size in site.shape)
 
     def shapes(self, numbers, site):
-        """Of weight and bias."""
+        """Return the shapes of weight and bias."""
         return Conv.shapes(site.size, numbers[0], FILTER_SIZE)
 
     def build(self, numbers, site):
@@ -99,7 +100,7 @@ class MaxPoolKind(PlainKind):
 
     def check(self, item, site):
         if item.numbers[0] > 15:
-            raise ArchitectureError(f"{item} at position {item.position} pools too much: use at most 15 pixels.")
+            raise ArchitectureError(f"{item} at position {item.position} pools too much; use at most 15 pixels.")
         smaller_than(item, site, item.numbers[0])
 
     def shape(self, numbers, site):
@@ -125,11 +126,11 @@ class SpatialTransformerKind(LayerKind):
         return tuple(size // 2 for size in site.shape)
 
     def hidden(self, site):
-        """How many hidden units the localisation net has."""
+        """Return the number of hidden units of the localisation network."""
         return HIDDEN[site.size >= 10]
 
     def shapes(self, numbers, site):
-        """Of the localisation net."""
+        """Return the shapes of the localisation network."""
         return SpatialTransformer.shapes((site.size, *site.shape), self.hidden(site))
 
     def build(self, numbers, site):
@@ -152,10 +153,10 @@ class HarmonicConvKind(LayerKind):
         return numbers[1]
 
     def expanded(self, item, following):
-        """An HRC with no HCN or HBN behind it gets its HBN, and MP[2] if another HRC follows.
+        """Add HBN after an HRC without HCN or HBN, and MP[2] if another HRC follows.
 
-        The original's network is made of blocks, convolution, complex ReLU, convolution, batch normalisation, with
-        mean-pooling between them; the paper's text names convolutions and complex ReLUs alone.
+        The original network has blocks of convolution, complex ReLU, convolution and batch normalisation, with
+        mean-pooling between them. The paper's notation only has the convolutions and complex ReLUs.
 
         >>> kind = HarmonicConvKind()
         >>> [str(part) for part in kind.expanded(Item("HRC", (1, 2), 1), Item("HRC", (2, 3), 11))]
@@ -168,7 +169,7 @@ class HarmonicConvKind(LayerKind):
         return [item, Item("HBN", item.numbers[1:], item.position), *pooling]
 
     def shapes(self, numbers, site):
-        """Of radial weights and phases."""
+        """Return the shapes of radial weights and phases."""
         return HarmonicConv.shapes(*numbers)
 
     def build(self, numbers, site):
@@ -187,7 +188,7 @@ class ModulusReLUKind(LayerKind):
         same_maps(item, site)
 
     def shapes(self, numbers, site):
-        """Of the bias."""
+        """Return the shape of the bias."""
         return {"bias": (2, site.size)}
 
     def build(self, numbers, site):
@@ -199,7 +200,7 @@ class ModulusNormKind(ModulusReLUKind):
     """HBN[maps]"""
 
     def shapes(self, numbers, site):
-        """Of gamma and beta."""
+        """Return the shapes of gamma and beta."""
         return {"gamma": (2, site.size), "beta": (2, site.size)}
 
     def build(self, numbers, site):
@@ -217,12 +218,12 @@ class MeanPoolKind(MaxPoolKind):
 
 
 class HarmonicHeadKind(LayerKind):
-    """Not written: the last layers of a harmonic network, to as many scores as its number says."""
+    """The last layers of a harmonic network, to the scores of the classes; not written in the text."""
 
     takes, gives = "harmonics", "scores"
 
     def shapes(self, numbers, site):
-        """Of the last convolution, and of the head's bias."""
+        """Return the shapes of the last convolution and of the bias of the head."""
         return HarmonicConv.shapes(site.size, numbers[0], phases=False) | {"bias": numbers}
 
     def build(self, numbers, site):
@@ -231,10 +232,10 @@ class HarmonicHeadKind(LayerKind):
 
 
 def same_maps(item: Item, site: Site) -> None:
-    """Complain if an item names another number of maps than arrives."""
+    """Raise ArchitectureError if an item has another number of maps than its input."""
     if item.numbers[0] != site.size:
         raise ArchitectureError(
-            f"{item} at position {item.position} takes {item.numbers[0]} maps, but what stands before it gives"
+            f"{item} at position {item.position} expects {item.numbers[0]} maps, but the layer before it gives"
             f" {site.size}; write {item.name}[{', '.join(map(str, (site.size, *item.numbers[1:])))}]."
         )
 
@@ -251,7 +252,7 @@ register_flow(
 register_flow(
     "harmonics",
     Flow(
-        "after HRC come HRC, HCN, HBN and MP layers alone, the scores of the classes follow by themselves",
+        "only HRC, HCN, HBN and MP layers can follow HRC, and the scores of the classes are added automatically",
         begin=PixelsKind(),
         begin_name="pixels",
         last=HarmonicHeadKind(),

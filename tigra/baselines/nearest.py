@@ -1,4 +1,4 @@
-"""One nearest neighbour on pixels: no learning at all, to judge how hard a split is."""
+"""One nearest neighbour on pixels, without training; shows how hard a split is."""
 
 from __future__ import annotations
 
@@ -9,21 +9,33 @@ import numpy as np
 from tigra.errors import ShapeError
 from tigra.models.classifier import Classifier
 
-AT_ONCE = 512  # test images, so that the table of distances stays small
+AT_ONCE = 512  # test images per batch, to save memory
 
 
 def nearest_neighbour(train_images, train_labels, images) -> np.ndarray:
-    """The label of the training image with the smallest Euclidean distance to each image; of equals the first.
+    """Return the label of the nearest training image (Euclidean distance) for each image.
 
-    train_images, images : (n, height, width), of one size
+    Parameters
+    ----------
+    train_images, images : arrays of shape (n, height, width)
+        Training images and images to classify, of one size.
+    train_labels : array of int, shape (n,)
+        Labels of the training images.
 
+    Returns
+    -------
+    array of int
+        In case of ties, the label of the first training image.
+
+    Examples
+    --------
     >>> nearest_neighbour(np.array([[[0.0]], [[1.0]]]), np.array([7, 8]), np.array([[[0.2]], [[0.9]]]))
     array([7, 8])
     """
     train_labels = np.asarray(train_labels)
     if train_images.shape[1:] != images.shape[1:] or len(train_images) != len(train_labels) or not len(train_labels):
         raise ShapeError(
-            f"Expected training images with as many labels, and images of the same size, got {train_images.shape},"
+            f"Expected training images, one label for each, and images of the same size, got {train_images.shape},"
             f" {train_labels.shape} and {images.shape}."
         )
     known = np.asarray(train_images[:], np.float64).reshape(len(train_images), -1)
@@ -31,13 +43,13 @@ def nearest_neighbour(train_images, train_labels, images) -> np.ndarray:
     labels = np.empty(len(images), train_labels.dtype)
     for start in range(0, len(images), AT_ONCE):
         part = np.asarray(images[start : start + AT_ONCE], np.float64)
-        distances = lengths - 2 * (part.reshape(len(part), -1) @ known.T)  # + the image's own length, the same for all
+        distances = lengths - 2 * (part.reshape(len(part), -1) @ known.T)  # up to a constant per image
         labels[start : start + AT_ONCE] = train_labels[distances.argmin(axis=1)]
     return labels
 
 
 class NearestNeighbour(Classifier):
-    """The classifier: it remembers its training images, and learns nothing. It cannot be saved."""
+    """One nearest neighbour as a classifier; it stores the training images and cannot be saved."""
 
     kind = "nearest"
 
@@ -48,5 +60,5 @@ class NearestNeighbour(Classifier):
         self.layers, self.n_parameters = [], 0
 
     def predict(self, images, threads: int = 1) -> np.ndarray:
-        """Class number of the nearest training image, (n,)."""
+        """Return the class of the nearest training image, (n,)."""
         return nearest_neighbour(self.images, self.labels, self.checked(images))

@@ -1,9 +1,9 @@
-"""From a name or a folder to training, validation and test images.
+"""Data sets: training, validation and test images from a name or a folder.
 
-loading       every data set by its name: `load_dataset`, `register_dataset`
-splits        what a data set is: parts with images and labels, and how they were made
-protocols     the paper's four data sets
-folders       the user's own pictures, one subfolder for each class; picture_files finds them
+loading       load and register data sets by name: `load_dataset`, `register_dataset`
+splits        `Split` and `Splits`: images, labels and how they were made
+protocols     the four data sets of the paper
+folders       folders of pictures, one subfolder per class; picture_files lists their files
 sources       the files of MNIST and ETH-80; download fetches them, archives reads them
 """
 

@@ -1,8 +1,8 @@
-"""Archives from outside, read without trusting them: nothing is ever unpacked to disk.
+"""Read archives from untrusted sources; nothing is unpacked to disk.
 
-Whoever made the archive may have wished us ill. So every name, kind and size is judged before a
-byte is handed on, sizes are counted while they unpack (the sizes that an archive declares may
-lie), and one bad member condemns the whole archive.
+An archive may be malicious. The name, type and size of every member are checked before its content is
+returned. Bytes are counted while they are unpacked, because declared sizes may be wrong. One bad member
+makes the whole archive invalid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 
 from tigra.errors import DatasetError
 
-HEADERS = 1 << 16  # bytes that a tar may spend on the headers between two members
+HEADERS = 1 << 16  # bytes of headers allowed between two members of a tar
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, ValueError, RuntimeError
 )  # fmt: skip
@@ -34,7 +34,7 @@ FORBIDDEN_NAME = re.compile(r"^/|^[A-Za-z]:|(^|/)\.\.(/|$)|[\\\x00-\x1f\x7f]")
 
 @dataclass(frozen=True)
 class Limits:
-    """How much an archive may hold: bytes in one member, unpacked bytes in all, members."""
+    """Limits of an archive: bytes per member, unpacked bytes in total, number of members."""
 
     member: int = 4 << 20
     total: int = 1 << 30
@@ -42,12 +42,12 @@ class Limits:
 
 
 def read_members(path, wanted: Callable[[str], bool], limits: Limits | None = None) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the regular files in an archive for which `wanted(name)` holds.
+    """Yield (name, content) of the regular files in an archive for which `wanted(name)` is true.
 
-    A tar (plain, gzip, bzip2, xz) or a zip (stored, deflated), known by its first bytes. Names are
-    relative, with `/`. DatasetError for an archive that is damaged, leads out of its folder, holds
-    links or devices, is encrypted, or passes the limits; members before the bad one may have been
-    handed on by then.
+    The archive is a tar (plain, gzip, bzip2, xz) or a zip (stored, deflated), recognised by its first
+    bytes. Names are relative, with `/`. Raises DatasetError for an archive that is damaged or encrypted,
+    exceeds the limits, has links or devices, or has names that lead out of its folder. Members before
+    the bad one may already have been yielded.
     """
     limits = limits or Limits()
     with _reporting(path), open(path, "rb") as file:
@@ -61,7 +61,7 @@ def read_members(path, wanted: Callable[[str], bool], limits: Limits | None = No
 
 
 def member_names(path, limits: Limits | None = None) -> list[str]:
-    """Names of all regular files in an archive; the archive is judged as by `read_members`."""
+    """Return the names of all regular files in an archive, checked as in `read_members`."""
     names = []
 
     def note(name: str) -> bool:
@@ -74,10 +74,10 @@ def member_names(path, limits: Limits | None = None) -> list[str]:
 
 
 def read_in_order(path: Path, names: Sequence[str], limits: Limits | None = None) -> Iterator[tuple[str, bytes]]:
-    """Members of an archive, or files of a folder, in the order of `names`.
+    """Yield members of an archive, or files of a folder, in the order of `names`.
 
-    An archive is read in its own order: members that come before their turn wait in memory, in the
-    worst case all of them, which is at most `limits.total` bytes.
+    An archive is read in its own order. Members that come too early are kept in memory, at most
+    `limits.total` bytes.
     """
     if path.is_dir():
         yield from ((name, _small_file(path / name, limits or Limits())) for name in names)
@@ -90,11 +90,11 @@ def read_in_order(path: Path, names: Sequence[str], limits: Limits | None = None
             yield expected, waiting.pop(expected)
             expected = next(turn, None)
     if expected is not None:
-        raise DatasetError(f"{path} has no {expected}, though it had before; get it again.")
+        raise DatasetError(f"{path} has no {expected} any more; download it again.")
 
 
 def read_gzip(path, largest: int) -> bytes:
-    """Content of a file, gzipped or not; DatasetError if that is more than `largest` bytes."""
+    """Return the content of a file, gzipped or not; raise DatasetError beyond `largest` bytes."""
     with _reporting(path), open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
@@ -105,7 +105,7 @@ def read_gzip(path, largest: int) -> bytes:
 
 
 def sha256_of(path) -> str:
-    """SHA-256 of a file's bytes, read piece by piece."""
+    """Return the SHA-256 of a file, read in chunks."""
     total = hashlib.sha256()
     with _reporting(path), open(path, "rb") as file:
         while piece := file.read(1 << 20):
@@ -114,7 +114,7 @@ def sha256_of(path) -> str:
 
 
 def safe_name(name: str) -> str:
-    """The name of a member, with `/` and without `./`; refused if it leads out of the folder.
+    """Return the name of a member with `/` and without `./`; refuse names that lead out of the folder.
 
     >>> safe_name("./apple1//apple1-000-000.png")
     'apple1/apple1-000-000.png'
@@ -125,8 +125,8 @@ def safe_name(name: str) -> str:
 
 
 def _small_file(path: Path, limits: Limits) -> bytes:
-    if not path.is_file():  # opening a pipe would wait for ever
-        raise DatasetError(f"{path} is not an ordinary file; get it again from where it is published.")
+    if not path.is_file():  # opening a pipe would block
+        raise DatasetError(f"{path} is not a regular file; download it again.")
     with _reporting(path), open(path, "rb") as file:
         content = file.read(limits.member + 1)
         if len(content) > limits.member:
@@ -135,13 +135,13 @@ def _small_file(path: Path, limits: Limits) -> bytes:
 
 
 class _Refused(Exception):
-    """What is wrong with an archive; `_reporting` puts its path in front."""
+    """What is wrong with an archive; `_reporting` adds its path."""
 
 
 @contextmanager
 def _reporting(path):
-    """Errors of the readers as DatasetError with the archive's path."""
-    advice = "get the file again from where it is published"
+    """Turn errors of the readers into DatasetError with the path of the archive."""
+    advice = "download the file again"
     try:
         yield
     except _Refused as error:
@@ -149,13 +149,13 @@ def _reporting(path):
     except DAMAGE as error:
         raise DatasetError(f"{path} is damaged, cut short or no archive ({error}); {advice}.") from error
     except OSError as error:
-        if error.strerror is None:  # the unpackers' own, such as "Not a gzipped file"
+        if error.strerror is None:  # raised by the unpackers, e.g. "Not a gzipped file"
             raise DatasetError(f"{path} is damaged, cut short or no archive ({error}); {advice}.") from error
         raise DatasetError(f"Cannot read {path}: {error.strerror}.") from error
 
 
 class _Tally:
-    """Counts members and the bytes they declare, and judges each by the limits."""
+    """Count members and their declared bytes, and check them against the limits."""
 
     def __init__(self, limits: Limits):
         self.limits, self.members, self.bytes = limits, 0, 0
@@ -174,10 +174,10 @@ class _Tally:
 
 
 class _Forward:
-    """An unpacker as a file that is read forwards only, and not beyond `limit`.
+    """A file-like view of an unpacker that is read forwards only, and not beyond `limit`.
 
-    `limit` counts unpacked bytes, also those that are skipped. It is moved on from member to
-    member, so that neither a header nor the padding can hide more than `HEADERS` bytes.
+    `limit` counts unpacked bytes, including skipped ones. It is raised from member to member, so that
+    neither a header nor padding can hide more than `HEADERS` bytes.
     """
 
     def __init__(self, file):
@@ -204,7 +204,7 @@ def _tar_members(file, wanted, limits) -> Iterator[tuple[str, bytes]]:
     stream, tally = _Forward(file), _Tally(limits)
     with tarfile.open(fileobj=stream, mode="r:") as archive:  # type: ignore[call-overload]  # reads, seeks, tells
         while member := archive.next():
-            archive.members.clear()  # or every header ever read would be kept
+            archive.members.clear()  # else tarfile keeps every header
             name = safe_name(member.name)
             if member.issparse() or not (member.isfile() or member.isdir()):
                 raise _Refused(f"has a member, {name!r}, that is neither a file nor a folder but a link or the like")
@@ -220,7 +220,7 @@ def _tar_members(file, wanted, limits) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_end(stream: _Forward) -> None:
-    """tarfile takes a damaged header for the end; a true end is zeros, or nothing, to the last byte."""
+    """Check that the rest is zeros: tarfile also takes a damaged header for the end."""
     while not any(stream.last):
         if not stream.read(1 << 14):
             return
@@ -231,10 +231,10 @@ def _check_end(stream: _Forward) -> None:
 
 
 class _ModestFile:
-    """A file for zipfile that refuses to read much at once: the list of members lies in one piece."""
+    """A file for zipfile that refuses large reads, since zipfile reads the list of members at once."""
 
     def __init__(self, file, limits: Limits):
-        # enough for 256 bytes a member, for a whole member, and for the last 64 KB where zipfile looks for the list
+        # enough for 256 bytes per member, a whole member, and the last 64 KB, where zipfile finds the list
         self.file, self.most = file, max(256 * limits.members, limits.member + (1 << 17))
         self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
 

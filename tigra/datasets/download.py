@@ -1,9 +1,9 @@
-"""Getting the raw data sets over the network: several mirrors, and nothing kept that is not whole.
+"""Download the raw data sets, from several mirrors; only complete files are kept.
 
-pooch downloads to a temporary file, which gets its name only once its SHA-256 is found right, and is
-removed otherwise, also on Ctrl-C. Where no SHA-256 is published, all pictures must be there and
-open; then the sum is kept beside the file, so that `tigra data verify` can tell later damage. It
-cannot tell whether the file was right in the first place.
+pooch downloads to a temporary file. The file gets its name once its SHA-256 is verified, and is removed
+otherwise, also on Ctrl-C. If no SHA-256 is published, all pictures must be present and open. Then the
+SHA-256 is saved next to the file, so that `tigra data verify` detects later damage. It cannot detect
+whether the file was correct in the first place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tigra.datasets.sources import Source, SourceFile, check, source_named
 from tigra.errors import DatasetError, UsageError
 from tigra.files.cache import cache_folder
 
-Report = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all (0 if not known)
+Report = Callable[[str, int, int], None]  # file name, bytes so far, bytes in total (0 if unknown)
 
 
 def fetch(
@@ -31,19 +31,35 @@ def fetch(
     timeout: float = 30.0,
     files: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Download what is not yet there of a source; the paths of its files.
+    """Download the files of a source that are missing or damaged.
 
-    mirror : address of a folder on a server, tried before the published ones
-    folder : where the files go, by default a folder of the source's name in `cache_folder()`
-    on_progress : function (file name, bytes so far, bytes in all or 0)
-    timeout : seconds to wait for a server that sends nothing
-    files : names of files, by default all those needed: for ETH-80 the smaller archive
+    Parameters
+    ----------
+    source : Source or str
+        The source, or its name.
+    mirror : str, optional
+        URL of a folder with the files, tried before the official servers.
+    folder : path, optional
+        Where to put the files; by default a subfolder of `cache_folder()`.
+    on_progress : callable, optional
+        Called with (file name, bytes so far, bytes in total or 0).
+    timeout : float
+        Seconds to wait for a server that sends nothing.
+    files : sequence of str, optional
+        Names of the files; by default all that are needed, for ETH-80 the smaller archive.
 
-    DatasetError when a file is to be had from no mirror, with a reason for each.
+    Returns
+    -------
+    list of Path
+
+    Raises
+    ------
+    DatasetError
+        If no server provides a file, with a reason for each server.
     """
     source = source if isinstance(source, Source) else source_named(source)
     if mirror is not None and not _is_address(mirror):
-        raise UsageError(f"A mirror is an address that begins with http:// or https://, got {mirror!r}.")
+        raise UsageError(f"mirror must be a URL that begins with http:// or https://, got {mirror!r}.")
     chosen = _chosen(source, files)
     folder = Path(folder).expanduser() if folder is not None else cache_folder() / source.name
     made = [place for place in (folder, *folder.parents) if not place.exists()]
@@ -52,11 +68,11 @@ def fetch(
         return [_fetched(file, mirror, folder, on_progress, timeout) for file in chosen]
     except DatasetError as error:
         wanted = [file.name for file in chosen if not _is_right(folder / file.name)]
-        raise DatasetError(f"{error} Get {', '.join(wanted)} by hand, and put it into {folder}.") from error
+        raise DatasetError(f"{error} Download {', '.join(wanted)} by hand and put it into {folder}.") from error
     finally:
         for place in made:
             with suppress(OSError):
-                place.rmdir()  # which does nothing unless it is empty
+                place.rmdir()  # fails unless it is empty
 
 
 def _is_address(text: str) -> bool:
@@ -78,7 +94,7 @@ def _chosen(source: Source, names: Sequence[str] | None) -> tuple[SourceFile, ..
 
 
 def _fetched(file: SourceFile, mirror: str | None, folder: Path, on_progress, timeout: float) -> Path:
-    """The path of a file that is right, downloaded from the first mirror that can give it."""
+    """Return the path of a verified file, downloaded from the first mirror that provides it."""
     path = folder / file.name
     if _is_right(path):
         return path
@@ -90,7 +106,7 @@ def _fetched(file: SourceFile, mirror: str | None, folder: Path, on_progress, ti
             return path
         except _Failed as error:
             failures.append(f"{url}: {error}")
-    tried = "; ".join(failures) or "it is on no server that we know of, name one with --mirror"
+    tried = "; ".join(failures) or "no server is known, give one with --mirror"
     raise DatasetError(f"Could not get {file.name} ({tried}).")
 
 
@@ -102,29 +118,29 @@ def _is_right(path: Path) -> bool:
 
 
 class _Failed(Exception):
-    """Why a mirror did not give the file, in a few words."""
+    """The reason why a mirror did not provide the file."""
 
 
 def _download(url: str, file: SourceFile, path: Path, on_progress, timeout: float) -> None:
-    """Write `path` from one address, whole and checked, or leave it as it was; _Failed says why."""
-    import pooch  # here, because it is slow to import
+    """Download and verify `path` from one URL; on failure leave it unchanged and raise _Failed."""
+    import pooch  # imported here because it is slow
     import requests
 
     arrived = path.with_name(f"{path.name}.{os.getpid()}.part")
     arrived.unlink(missing_ok=True)
 
     def download(url, temporary, _) -> None:
-        """What pooch calls to fill its temporary file."""
+        """Fill the temporary file of pooch."""
         with open(temporary, "wb") as opened:
             target = _Bounded(opened, file, on_progress)
-            headers = {"Accept-Encoding": "identity"}  # or requests would unpack the file as it comes
+            headers = {"Accept-Encoding": "identity"}  # else requests would unpack the file
             get = pooch.HTTPDownloader(target, chunk_size=1 << 14, timeout=timeout, headers=headers)
             get(url, target, None)
         if file.size not in (None, target.n_bytes):
-            raise _Failed(f"{target.n_bytes} bytes came instead of {file.size}, the file may be packed in another way")
+            raise _Failed(f"got {target.n_bytes} bytes instead of {file.size}, the file may be compressed differently")
         if file.sha256 is None:
             _check_as(path.name, temporary)
-        Path(temporary).chmod(0o644)  # temporary files are for their owner only, data is for all
+        Path(temporary).chmod(0o644)  # temporary files are private, data is readable by all
 
     try:
         with _quiet(pooch.get_logger()):
@@ -137,7 +153,7 @@ def _download(url: str, file: SourceFile, path: Path, on_progress, timeout: floa
 
 
 def _check_as(name: str, temporary: str) -> None:
-    """Judge a file that has only a temporary name by its content; _Failed if it is not right."""
+    """Check the content of a temporary file; raise _Failed if it is wrong."""
     try:
         check(Path(temporary))
     except DatasetError as error:
@@ -145,19 +161,19 @@ def _check_as(name: str, temporary: str) -> None:
 
 
 def _name(arrived: Path, path: Path, file: SourceFile) -> None:
-    """Give a checked file its name, in place of a damaged one; keep its sum if none is published."""
+    """Move a verified file to its place; save its SHA-256 if none is published."""
     kept = path.with_name(path.name + ".sha256")
     total = sha256_of(arrived)
-    kept.unlink(missing_ok=True)  # it is no longer true, should we be stopped before the next line but one
+    kept.unlink(missing_ok=True)  # outdated if we are interrupted after the next line
     arrived.replace(path)
     if file.sha256 is None:
         kept.write_text(f"{total}  {path.name}\n")
 
 
 class _Bounded:
-    """A file to write to that takes no more bytes than were published, and tells how far it is.
+    """A file for writing that refuses more bytes than published, and reports progress.
 
-    pooch also takes it for its progress bar, and so sets `total` to what the server announces.
+    pooch also uses it as its progress bar, and sets `total` to the size that the server announces.
     """
 
     def __init__(self, file, expected: SourceFile, on_progress: Report | None):
@@ -167,19 +183,19 @@ class _Bounded:
     def write(self, piece: bytes) -> None:
         self.n_bytes += len(piece)
         if self.n_bytes > self.most:
-            raise _Failed(f"more than {self.most} bytes came")
+            raise _Failed(f"got more than {self.most} bytes")
         self.file.write(piece)
         if self.on_progress:
             self.on_progress(self.expected.name, self.n_bytes, self.expected.size or self.total)
 
     def flush(self, *_) -> None:
-        """Nothing: pooch would flush after every piece."""
+        """Do nothing; pooch would flush after every chunk."""
 
     update = reset = close = flush
 
 
 def _reason(error: Exception) -> str:
-    """A few words for what requests raises, and pooch for a wrong sum."""
+    """Describe an error of requests, or of pooch for a wrong checksum, in a few words."""
     import requests
 
     if "hash of downloaded file" in str(error):

@@ -1,9 +1,9 @@
-"""The user's own pictures: a folder with a subfolder for each class becomes a data set.
+"""Data sets from folders of pictures, with one subfolder per class.
 
-    FOLDER/cat/*.png, FOLDER/dog/*.png              split by the seed, the same share of every class
-    FOLDER/train/cat/..., valid/..., test/...       split as they lie; a part that is missing is drawn from train
+    FOLDER/cat/*.png, FOLDER/dog/*.png              split at random, the same share of every class
+    FOLDER/train/cat/..., valid/..., test/...       split by folder; a missing part is drawn from train
 
-Pictures are decoded once (`tigra.images.store`); a folder may be larger than memory.
+Pictures are decoded once (`tigra.images.store`). A folder may be larger than memory.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from tigra.images.store import (
 from tigra.images.transforms import checked_shape
 from tigra.seeding import generator
 
-SHARE = 0.15  # of every class for validation, and as much for the test
-SHORT = 16  # characters of a picture's hash by which it is known again
-REASONS = {  # words in the messages of `tigra.images`, and what to call one such file, and several
-    "is not a picture": ("file that is no picture", "files that are no pictures"),
+SHARE = 0.15  # of every class for validation, and the same for the test
+SHORT = 16  # characters of a picture's hash that identify it
+REASONS = {  # words in messages of `tigra.images`: name of one such file, and of several
+    "is not a picture": ("file that is not a picture", "files that are not pictures"),
     "too large": ("picture that is too large", "pictures that are too large"),
     "has pixels": ("picture with impossible pixels", "pictures with impossible pixels"),
     "NaN": ("picture with impossible pixels", "pictures with impossible pixels"),
@@ -67,21 +67,40 @@ def load_folder(
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Splits:
-    """Splits of the pictures in a folder; what was left out, and why, is said in `notes`.
+    """Load a folder with one subfolder of pictures per class.
 
-    size : (height, width) to which pictures are fitted, without stretching; by default their own if
-        they all have the same, of at most 50x50, else 50x50
-    invert : for dark things on light ground, so that the ground becomes 0, as it is outside of the frame
-    test_rotations : turn test images by random angles
+    Parameters
+    ----------
+    folder : path
+        Folder with one subfolder per class, or with folders train, valid and test that have them.
+    seed, interpolation, threads, on_progress
+        As for `load_dataset`.
+    size : (int, int), optional
+        Height and width to which pictures are scaled, with their aspect ratio kept. By default their own
+        size if they all have the same and it is at most 50x50, else 50x50.
+    invert : bool
+        For dark objects on a light background: makes the background 0.
+    test_rotations : bool
+        Rotate test images by random angles.
+    train_rotations : int or "random"
+        Rotate each training image by one of this many equally spaced angles, or by any angle.
 
-    Pictures that are equal after decoding count once, so that none is in two parts; of two that lie in
-    different parts the one in the test is kept, then the one in validation. Equal pictures in
-    different classes are all left out.
+    Returns
+    -------
+    Splits
+        `notes` says which files were left out, and why.
+
+    Notes
+    -----
+    Of pictures that are equal after decoding only one is kept, so that none is in two parts: the one in
+    test, else the one in valid, else the one in train. Equal pictures in different classes are all left out.
     """
     files = list_pictures(Path(folder))
     class_names = sorted({file.class_name for file in files})
     if len(class_names) < 2:
-        raise DatasetError(f"There is only one class, {class_names[0]!r}; a classifier needs two subfolders or more.")
+        raise DatasetError(
+            f"A classifier needs at least two classes, got only {class_names[0]!r}; add a subfolder for each class."
+        )
     size = checked_shape(size) if size is not None else usual_size(files, bool(test_rotations or train_rotations))
     store = _decoded(Path(folder), files, size, invert, threads, on_progress)
     found = {file.name: file for file in files}
@@ -119,17 +138,31 @@ def load_test_folder(
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Splits:
-    """All pictures of a folder, or those of its folder test, to test a network with; nothing in `train` and `valid`.
+    """Load a folder to test a network with: all pictures, or those of its subfolder test.
 
-    shape, class_names : the network's; the folder's classes must be among its classes
-    learned : `Splits.learned` of the training; pictures that it holds are left out, wherever they lie now
+    Parameters
+    ----------
+    folder : path
+        Folder with one subfolder of pictures per class. All its classes must be in `class_names`.
+    shape, class_names
+        Image shape and classes of the network.
+    learned : frozenset of str
+        `Splits.learned` of the training. These pictures are left out.
+    invert, test_rotations, interpolation, threads, on_progress
+        As for `load_folder`.
+
+    Returns
+    -------
+    Splits
+        `train` and `valid` are empty.
     """
     files = list_pictures(Path(folder))
     files = [file for file in files if file.part == "test"] or files
     if strange := sorted({file.class_name for file in files} - set(class_names)):
         known = ", ".join(class_names[:10]) + (", ..." if len(class_names) > 10 else "")
         raise DatasetError(
-            f"{folder} has the class {strange[0]!r}, which the network has not learned; it knows {known}."
+            f"{folder} has the class {strange[0]!r}, which the network does not have; rename or remove it. The classes"
+            f" of the network are {known}."
         )
     store = _decoded(Path(folder), files, tuple(shape), invert, threads, on_progress)
     found = {file.name: file for file in files}
@@ -137,7 +170,7 @@ def load_test_folder(
     notes = (*_skipped_note(store, len(files)), *duplicates, *case_note(files))
     new = np.array([row for row in rows if store.digests[row][:SHORT] not in learned], dtype=int)
     if not len(new):
-        reasons = [*notes, f"the network has learned from all {len(rows)} others"] if len(rows) else notes
+        reasons = [*notes, f"the network was trained on all {len(rows)} others"] if len(rows) else notes
         raise DatasetError(f"There is no picture in {folder} to test with ({'; '.join(reasons)}).")
     words = f"without {len(rows) - len(new)} that were learned from, " if len(new) < len(rows) else ""
     labels = _labels(store, new, found, class_names)
@@ -152,7 +185,7 @@ def load_test_folder(
 
 
 def _test_of(size, invert, test_rotations, interpolation, words) -> dict:
-    """What `assemble` is to know about sizes and the transformation of test images."""
+    """Return the arguments of `assemble` that describe the size and the transformation of test images."""
     turned = f"rotated by [0, 360) degrees, {interpolation} interpolation" if test_rotations else "as in the files"
     return {
         "before": f"{size[0]}x{size[1]} grey{', inverted' if invert else ''}, {words}",
@@ -166,7 +199,7 @@ def _test_of(size, invert, test_rotations, interpolation, words) -> dict:
 
 
 def _decoded(folder, files, size, invert, threads, on_progress) -> ImageStore:
-    """The store of these files: the one in the cache, or a new one."""
+    """Return the store of these files, from the cache or newly built."""
     cache = cache_folder()
     digests = digests_of(folder, files, cache, on_progress)
     key = store_key([(file.name, digest) for file, digest in zip(files, digests, strict=True)], size, invert)
@@ -178,15 +211,15 @@ def _decoded(folder, files, size, invert, threads, on_progress) -> ImageStore:
 
 
 def _content(file: PictureFile, digest: str) -> bytes:
-    """The bytes of a file, which must be those of the digest; ImageError for a file that has none."""
+    """Read a file and check its digest; raise ImageError if it could not be read before."""
     if len(digest) != SUM:
         raise ImageError(f"{file.name} cannot be read: {digest}.")
     try:
         content = file.path.read_bytes()
-    except OSError as error:  # it could be read a moment ago, so this says nothing about the picture
+    except OSError as error:  # readable a moment ago, so the picture is not at fault
         raise DatasetError(f"Cannot read {file.path}: {error.strerror or error}; start again.") from error
     if hashlib.sha256(content).hexdigest() != digest:
-        raise DatasetError(f"{file.path} has changed while it was read; start again when the folder is at rest.")
+        raise DatasetError(f"{file.path} changed while it was read; start again when nothing writes to the folder.")
     return content
 
 
@@ -196,7 +229,7 @@ def _labels(store, rows, found: dict[str, PictureFile], class_names) -> np.ndarr
 
 
 def _without_duplicates(store: ImageStore, found: dict[str, PictureFile]) -> tuple[np.ndarray, list[str]]:
-    """(rows to keep, notes): of equal pictures one, or none if their classes differ."""
+    """Return (rows to keep, notes): one of equal pictures, or none if their classes differ."""
     rank = {"test": 0, "valid": 1, "train": 2, "": 3}
     equal = defaultdict(list)
     for row, digest in enumerate(store.digests):
@@ -221,18 +254,18 @@ def _without_duplicates(store: ImageStore, found: dict[str, PictureFile]) -> tup
 
 
 def _check_parts(class_names, labels, parts, folders: set[str], notes) -> None:
-    """Raise DatasetError unless every part and every class has pictures that can be used."""
+    """Raise DatasetError unless every part and every class has usable pictures."""
     why = f" ({'; '.join(notes)})" if notes else ""
     for label, name in enumerate(class_names):
         if not np.isin(parts[labels == label], ("train", "")).any():
-            raise DatasetError(f"Class {name!r} has no picture to learn from; add some, or remove its folder{why}.")
+            raise DatasetError(f"Class {name!r} has no training picture; add some, or remove its folder{why}.")
     for part in sorted(folders):
         if not (parts == part).any():
-            raise DatasetError(f"The folder {part} has no picture that can be used; add some, or remove it{why}.")
+            raise DatasetError(f"The folder {part} has no usable picture; add some, or remove it{why}.")
 
 
 def _drawn_parts(parts, labels, class_names, seed) -> tuple[np.ndarray, str]:
-    """(part of each picture, words): where valid or test is missing, it is drawn from the training pictures."""
+    """Return (part of each picture, words); draw valid or test from the training pictures if missing."""
     parts = np.where(parts == "", "train", parts).astype("U5")
     rng = generator(seed, "split")
     drawn: list[str] = []
@@ -245,7 +278,7 @@ def _drawn_parts(parts, labels, class_names, seed) -> tuple[np.ndarray, str]:
 
 
 def _skipped_note(store: ImageStore, n_files: int) -> list[str]:
-    """One sentence on the files that are no pictures, or cannot be read."""
+    """Return one sentence on the files that are not pictures or cannot be read."""
     by_kind = defaultdict(list)
     for name, reason in store.skipped:
         by_kind[next((kind for text, kind in REASONS.items() if text in reason), UNREADABLE)].append(name)

@@ -1,4 +1,4 @@
-"""Data sets by name, or a folder of pictures: one door to all of them."""
+"""Load data sets by name, or a folder of pictures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tigra.datasets.protocols import (
     load_mnist_trans,
 )
 from tigra.datasets.splits import Splits
-from tigra.errors import UsageError
+from tigra.errors import DatasetError, UsageError
 from tigra.images.transforms import INTERPOLATIONS
-from tigra.option_fields import unknown_option
+from tigra.option_fields import is_same_object, unknown_option
 
 DATASETS: dict[str, Callable[..., Splits]] = {
     "mnist-012": load_mnist_012,
@@ -31,20 +31,29 @@ DATASETS: dict[str, Callable[..., Splits]] = {
 
 
 def register_dataset(name: str, loader: Callable[..., Splits]) -> None:
-    """Make a data set known by its name, to `load_dataset` and to all commands.
+    """Register a data set for `load_dataset` and all commands.
 
-    loader : function -> Splits. Of the arguments of `load_dataset` (seed, interpolation, data_dir, threads,
-        on_progress) it gets those that it has; its other arguments are the data set's options.
+    Parameters
+    ----------
+    name : str
+        Name of the data set, without "/". A name that is already registered is refused.
+    loader : callable returning Splits
+        Function that loads the data set. It receives those of the arguments `seed`, `interpolation`,
+        `data_dir`, `threads` and `on_progress` of `load_dataset` that it has. Its other arguments are the
+        options of the data set.
     """
-    known = DATASETS.get(name)
-    if not name or "/" in name or (known is not None and known.__qualname__ != loader.__qualname__):
+    if not callable(loader):
+        raise UsageError(f"The loader of a data set is a function that returns Splits, got {loader!r}.")
+    known = DATASETS.get(name) if isinstance(name, str) else None
+    is_new = known is None or is_same_object(known, loader)
+    if not (isinstance(name, str) and name and "/" not in name and is_new):
         raise UsageError(
-            f"A data set needs a name of its own, without '/', got {name!r}; there are {', '.join(DATASETS)}."
+            f"A data set needs a name of its own without '/', got {name!r}; choose another than {', '.join(DATASETS)}."
         )
     DATASETS[name] = loader
 
 
-SURROUNDINGS = "data_dir", "threads", "on_progress"  # where and how to load, not what
+SURROUNDINGS = "data_dir", "threads", "on_progress"  # arguments that do not change the data
 
 
 def load_dataset(
@@ -56,14 +65,33 @@ def load_dataset(
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     **options,
 ) -> Splits:
-    """The splits of a data set, or of a folder with a subfolder of pictures for each class.
+    """Load a data set by name, or a folder with one subfolder of pictures per class.
 
-    seed : decides everything random: which images go where, and how test images are transformed
-    interpolation : of images that are turned or shifted, "cubic" or "linear"
-    data_dir : where to look first for the files of MNIST and ETH-80 (`tigra.datasets.sources`)
-    threads : for decoding pictures; on_progress : called with (what is done, how many, of how many)
-    options : of this data set, see the functions in `tigra.datasets.protocols` and `tigra.datasets.folders`
+    Parameters
+    ----------
+    name : str or path
+        One of `tigra.DATASETS`, or a folder of pictures.
+    seed : int
+        Seed of the random split and of the transformations of test images.
+    interpolation : {"cubic", "linear"}
+        How images are interpolated when they are rotated or shifted.
+    data_dir : path, optional
+        Folder to search first for the files of MNIST and ETH-80.
+    threads : int
+        Number of threads for decoding pictures.
+    on_progress : callable
+        Called with (description, number done, total).
+    **options
+        Options of the data set. See the functions in `tigra.datasets.protocols`, and
+        `tigra.datasets.folders.load_folder` for folders.
 
+    Returns
+    -------
+    Splits
+        Training, validation and test images. Call `load_dataset` with `Splits.options` to get them again.
+
+    Examples
+    --------
     >>> splits = load_dataset("mnist-012")
     >>> splits.train.images.shape, splits.valid.images.shape, splits.test.images.shape
     ((500, 28, 28), (100, 28, 28), (100, 28, 28))
@@ -81,11 +109,22 @@ def load_dataset(
     given = chosen | {"data_dir": data_dir, "threads": threads, "on_progress": on_progress}
     taken = inspect.signature(loader).parameters
     splits = loader(**{key: value for key, value in given.items() if key in taken})
-    return splits if splits.options else replace(splits, options=chosen)  # what to call this with, to have it again
+    return _checked(splits, name, chosen)
+
+
+def _checked(splits: Splits, name, chosen: dict) -> Splits:
+    """What a loader returned, with the name and the options that load it again, if it can be used and saved."""
+    if not isinstance(splits, Splits):
+        raise DatasetError(f"The loader of {name} must return tigra.Splits, but returned {type(splits).__name__}.")
+    names = splits.class_names
+    if not (isinstance(names, list) and len(names) > 1 and all(isinstance(n, str) and n.isprintable() for n in names)):
+        raise DatasetError(f"class_names of {name} must be a list of at least two printable texts, got {names!r}.")
+    named = replace(splits, name=name) if name in DATASETS and splits.name != name else splits
+    return named if named.options else replace(named, options=chosen)
 
 
 def loader_of(name) -> Callable[..., Splits]:
-    """The function that loads the data set `name`, or the folder of that name."""
+    """Return the function that loads the data set `name`, or the folder of that name."""
     if isinstance(name, str) and name in DATASETS:
         return DATASETS[name]
     if isinstance(name, (str, os.PathLike)) and os.path.isdir(name):
@@ -96,7 +135,7 @@ def loader_of(name) -> Callable[..., Splits]:
 
 
 def dataset_options(name) -> list[str]:
-    """The options that a data set takes, apart from where and how it is loaded.
+    """Return the options of a data set, without those that do not change the data.
 
     >>> dataset_options("mnist-trans")[:3]
     ['seed', 'interpolation', 'size']

@@ -1,4 +1,4 @@
-"""The files of a folder of pictures: which classes and parts there are, and what lies in them."""
+"""List the files of a folder of pictures by class and part."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tigra.images.pictures import picture_size
 PARTS = dict.fromkeys(("train", "training"), "train")
 PARTS |= dict.fromkeys(("valid", "val", "validation", "dev"), "valid")
 PARTS |= dict.fromkeys(("test", "testing", "eval", "evaluation"), "test")
-USUAL_SIZE = 50, 50  # the paper's for photographs; pictures that all have one smaller size keep it
-N_SIZES = 200  # pictures looked at to find out their size
+USUAL_SIZE = 50, 50  # the paper's size for photographs; smaller pictures of equal size keep theirs
+N_SIZES = 200  # number of pictures whose size is read
 
 
 class PictureFile(NamedTuple):
-    """A file that may be a picture: its name below the folder, its class, and its part ("" if that is open)."""
+    """A possible picture: its path below the folder, its class, and its part ("" if not yet split)."""
 
     folder: Path
     name: str
@@ -27,30 +27,30 @@ class PictureFile(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """Where it lies; made when needed, because there may be very many of them."""
+        """Full path; computed when needed, since there may be many files."""
         return self.folder / self.name
 
 
 def list_pictures(folder: Path) -> list[PictureFile]:
-    """Every file of every class, in the order of their names; hidden ones are passed over."""
+    """Return every file of every class, sorted by name, without hidden ones."""
     try:
         parts = _parts_of(folder)
         files = [file for part, place in sorted(parts.items()) for file in _classes_of(place, part, folder)]
     except OSError as error:
-        raise DatasetError(f"Cannot list {error.filename}: {error.strerror}.") from error
+        raise DatasetError(f"Cannot list {error.filename}: {error.strerror}; check its permissions.") from error
     if not files:
         raise DatasetError(
-            f"{folder} has no subfolders with pictures; give a folder with one subfolder for each class,"
+            f"{folder} has no subfolders with pictures; give a folder with one subfolder per class,"
             " or with train/, valid/ and test/ that have them."
         )
     return sorted(files, key=lambda file: os.fsencode(file.name))
 
 
 def _parts_of(folder: Path) -> dict[str, Path]:
-    """{"train": its folder, ...}, or {"": folder} if the subfolders are classes.
+    """Return {"train": its folder, ...}, or {"": folder} if the subfolders are classes.
 
-    A folder called train is a part if it has subfolders and no pictures of its own; else it is a class, among
-    cars and ships for instance.
+    A folder called train is a part if it has subfolders and no pictures of its own. Otherwise it is a
+    class of pictures of trains.
     """
     names = _subfolders(folder)
     parts = [name for name in names if name.lower() in PARTS]
@@ -58,20 +58,24 @@ def _parts_of(folder: Path) -> dict[str, Path]:
     if not any(looks.values()):
         return {"": folder}
     if not any(looks[name] and PARTS[name.lower()] == "train" for name in parts):
-        raise DatasetError(f"{folder} has {', '.join(parts)}, but no folder train with a subfolder for each class.")
+        raise DatasetError(
+            f"{folder} has {', '.join(parts)}, but no training pictures; add a folder train with its class folders."
+        )
     if len(parts) < len(names):
         others = ", ".join(printable(name) for name in names if name not in parts)
-        raise DatasetError(f"{folder} has {', '.join(parts)}, but also {others}; move those into parts, or elsewhere.")
+        raise DatasetError(
+            f"{folder} has {', '.join(parts)}, but also {others}; move those into one of them, or elsewhere."
+        )
     if len({PARTS[name.lower()] for name in parts}) < len(parts):
-        raise DatasetError(f"{folder} has two folders for the same part among {', '.join(parts)}; put them together.")
+        raise DatasetError(f"{folder} has two folders for the same part among {', '.join(parts)}; merge them.")
     return {PARTS[name.lower()]: folder / name for name in parts}
 
 
 def stray_note(folder: Path) -> list[str]:
-    """One sentence on files that lie beside the class folders, where nobody looks for them."""
+    """Return one sentence on files next to the class folders, which are not used."""
     places = [folder, *(place for part, place in _parts_of(folder).items() if part)]
     strays = [(place / name).relative_to(folder).as_posix() for place in places for name in _files_in(place)]
-    return [f"{counted(strays, 'file', 'files')} beside the class folders are not used"] if strays else []
+    return [f"{counted(strays, 'file', 'files')} next to the class folders are not used"] if strays else []
 
 
 def _files_in(folder: Path) -> list[str]:
@@ -87,7 +91,7 @@ def _subfolders(folder: Path) -> list[str]:
 
 
 def _classes_of(place: Path, part: str, folder: Path) -> list[PictureFile]:
-    """The files of every class below `place`; class folders are checked."""
+    """Return the files of every class below `place`; check the class folders."""
     classes = _subfolders(place)
     spellings = Counter(name.casefold() for name in classes)
     for name in classes:
@@ -95,10 +99,10 @@ def _classes_of(place: Path, part: str, folder: Path) -> list[PictureFile]:
             same = [other for other in classes if other.casefold() == name.casefold()]
             raise DatasetError(
                 f"The class folders {' and '.join(map(repr, same))} of {place} differ only in case;"
-                " put their pictures together, or rename one."
+                " merge them, or rename one."
             )
         if not name.isprintable():
-            raise DatasetError(f"The class folder {name!r} has characters that cannot be shown; rename it.")
+            raise DatasetError(f"The class folder {name!r} has unprintable characters; rename it.")
     files = []
     for name in classes:
         paths = list(_files_below(place / name, folder))
@@ -109,9 +113,9 @@ def _classes_of(place: Path, part: str, folder: Path) -> list[PictureFile]:
 
 
 def _files_below(place: Path, folder: Path):
-    """Names below `folder` of all files in a class folder and its subfolders.
+    """Yield the paths below `folder` of all files in a class folder and its subfolders.
 
-    Links to folders are not followed: they may run in circles.
+    Links to folders are not followed, as they may form cycles.
     """
     for inside, subfolders, names in os.walk(place, onerror=_refuse):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
@@ -124,9 +128,9 @@ def _refuse(error: OSError):
 
 
 def usual_size(files: list[PictureFile], is_square: bool = False) -> tuple[int, int]:
-    """The size of the pictures, if some of them, taken at even distances, all have the same small one.
+    """Return the size of the pictures if a sample of them all have the same small size, else 50x50.
 
-    is_square : make it square, so that nothing is cut off when they are turned by 90 degrees
+    With `is_square` the size is made square, so that nothing is cut off in rotations by 90 degrees.
     """
     step = -(-len(files) // N_SIZES)
     sizes = {size for file in files[::step] if (size := picture_size(file.path))}
@@ -141,7 +145,7 @@ def usual_size(files: list[PictureFile], is_square: bool = False) -> tuple[int, 
 
 
 def counted(names: list[str], one: str, many: str, n_shown: int = 3) -> str:
-    """How many, and the first names, printable.
+    """Return the number of names and the first few of them, in words.
 
     >>> counted(["a/1.png", "a/2.png"], "duplicate", "duplicates")
     '2 duplicates (a/1.png, a/2.png)'
@@ -151,12 +155,12 @@ def counted(names: list[str], one: str, many: str, n_shown: int = 3) -> str:
 
 
 def printable(name: str) -> str:
-    """A file's name with all that a terminal could obey or not show replaced by escapes."""
+    """Return a file name with control and unprintable characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in name)
 
 
 def case_note(files: list[PictureFile]) -> list[str]:
-    """One sentence on files whose names differ only in case: on many systems they cannot lie side by side."""
+    """Return one sentence on files whose names differ only in case; many systems cannot hold both."""
     spellings = Counter(file.name.casefold() for file in files)
     clashing = [file.name for file in files if spellings[file.name.casefold()] > 1]
     if not clashing:

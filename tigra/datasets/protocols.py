@@ -1,7 +1,7 @@
-"""The paper's four data sets, split and transformed as it says, with its numbers as defaults.
+"""The four data sets of the paper, with its splits and transformations as defaults.
 
-Every function takes `seed`, which decides everything random, and returns `Splits`. Validation images
-are always upright; training images too, unless `train_rotations` asks for the paper's D_i.
+Every function takes `seed`, the seed of all random numbers, and returns `Splits`. Validation images are
+always upright. Training images are, too, unless `train_rotations` asks for the paper's D_i.
 """
 
 from __future__ import annotations
@@ -25,12 +25,17 @@ ROTATED = "rotated by [0, 360) degrees"
 
 
 def load_mnist_012(seed=0, interpolation="cubic", all_test=False, train_rotations=0, data_dir=None) -> Splits:
-    """500/100/100 MNIST digits 0, 1, 2 that come with the package; test digits are rotated.
+    """Load 500/100/100 MNIST digits 0, 1, 2 that come with the package; test digits are rotated.
 
-    The digits lie upright in data/mnist-012.npz (data/draw_mnist_012.py drew them). Each test digit
-    is turned by its own random angle in [0, 360) degrees.
+    The upright digits are in data/mnist-012.npz, drawn by data/draw_mnist_012.py. Each test digit is
+    rotated by its own random angle in [0, 360) degrees.
 
-    all_test : test on all 3147 digits 0, 1, 2 of MNIST's test file, which then must be there
+    Parameters
+    ----------
+    all_test : bool
+        Test on all 3147 digits 0, 1, 2 of MNIST's test set, which needs the files of MNIST.
+    seed, interpolation, train_rotations, data_dir
+        As for `load_dataset` and `load_folder`.
     """
     try:
         with resources.files("tigra_data").joinpath("mnist-012.npz").open("rb") as file:
@@ -63,10 +68,19 @@ def load_mnist_012(seed=0, interpolation="cubic", all_test=False, train_rotation
 def load_mnist_rot(
     seed=0, interpolation="cubic", size=(26, 26), n_train=50_000, n_valid=3_000, train_rotations=0, data_dir=None
 ) -> Splits:
-    """MNIST digits 0 to 8 resized to 26x26; the 8,991 test digits are turned by any angle.
+    """Load MNIST digits 0 to 8 resized to 26x26; the 8,991 test digits are rotated by any angle.
 
-    Training and validation digits are drawn from MNIST's training file. There is no 9, because it
-    looks like a turned 6.
+    Training and validation digits are drawn from MNIST's training set. The 9 is left out because it
+    looks like a rotated 6.
+
+    Parameters
+    ----------
+    size : (int, int)
+        Height and width of the images.
+    n_train, n_valid : int
+        Number of training and validation images.
+    seed, interpolation, train_rotations, data_dir
+        As for `load_dataset` and `load_folder`.
     """
     size = checked_shape(size)
     return assemble(
@@ -94,9 +108,16 @@ def load_mnist_trans(
     train_rotations=0,
     data_dir=None,
 ) -> Splits:
-    """MNIST digits 0 to 8 padded to 34x34; the 8,991 test digits are shifted up to 6 pixels each way.
+    """Load MNIST digits 0 to 8 padded to 34x34; the 8,991 test digits are shifted up to 6 pixels each way.
 
-    shifts : "whole", by whole pixels, or "real", by real numbers with interpolation
+    Parameters
+    ----------
+    max_shift : float
+        Largest shift in pixels, horizontally and vertically.
+    shifts : {"whole", "real"}
+        Shift by whole pixels, or by real numbers of pixels with interpolation.
+    size, n_train, n_valid, seed, interpolation, train_rotations, data_dir
+        As for `load_mnist_rot`.
     """
     size = checked_shape(size)
     if shifts not in ("whole", "real"):
@@ -120,7 +141,7 @@ def load_mnist_trans(
 
 
 def _digits_0_to_8(data_dir, seed, n_train, n_valid, fit) -> dict[str, Split]:
-    """MNIST without its nines: training and validation digits drawn by the seed, all test digits."""
+    """Return MNIST without nines: random training and validation digits, and all test digits."""
     mnist = load_mnist(data_dir)
     images, labels = mnist["train"]
     below_9 = np.flatnonzero(labels <= 8)
@@ -151,20 +172,32 @@ def load_eth_80(
     threads=1,
     on_progress=lambda what, done, total: None,
 ) -> Splits:
-    """ETH-80, 80 objects of 8 classes in 41 views each, grey, 50x50 pixels.
+    """Load ETH-80: 80 objects of 8 classes in 41 views each, grey, 50x50 pixels.
 
-    split : "image", the paper's: n_train = 2300 training and n_valid = 300 validation images at random, the
-        other 680 for the test, so that views of one object are in training and test alike; or "object":
-        object number `fold` (0 to 9) of each class for the test, the next one for validation, eight to learn from
-    test_rotations : turn test images by any angle (the paper does not)
+    Parameters
+    ----------
+    split : {"image", "object"}
+        "image", as in the paper, splits at random by image, so that views of one object are both in
+        training and in test. "object" splits by object: object number `fold` of each class is for the
+        test, the next one for validation, and the other eight for training.
+    fold : int, optional
+        From 0 to 9, for split="object"; 0 by default.
+    n_train, n_valid : int, optional
+        For split="image"; 2300 and 300 by default, which leaves 680 test images.
+    test_rotations : bool
+        Rotate test images by any angle, which the paper does not do.
+    size, seed, interpolation, train_rotations, data_dir, threads, on_progress
+        As for `load_mnist_rot` and `load_dataset`.
     """
     size = checked_shape(size)
     if split not in ("image", "object"):
         raise UsageError(f"split must be 'image' or 'object', got {split!r}.")
     if split == "image" and fold is not None:
-        raise UsageError("fold is for split='object'; a split over images has no folds, it has seeds.")
+        raise UsageError(
+            "fold is for split='object', got split='image'; leave out fold, and change seed for another split."
+        )
     if split == "object" and (n_train is not None or n_valid is not None):
-        raise UsageError("n_train and n_valid are for split='image'; by object there are 64 objects to learn from.")
+        raise UsageError("n_train and n_valid are for split='image', got split='object'; leave them out.")
     n_train, n_valid, fold = (
         usual if value is None else value for value, usual in ((n_train, 2_300), (n_valid, 300), (fold, 0))
     )
@@ -180,7 +213,7 @@ def load_eth_80(
         train, valid, test = (np.flatnonzero(mask) for mask in (turn > 1, turn == 1, turn == 0))
         words, options = f"split by object, fold {fold}", {"fold": int(fold)}
     found = find("eth80", data_dir)
-    assert found is not None  # its pictures were read just now
+    assert found is not None  # its pictures have just been read
     parts = {
         part: Split(StoredImages(pixels, rows), labels[rows])
         for part, rows in (("train", train), ("valid", valid), ("test", test))
@@ -200,7 +233,7 @@ def load_eth_80(
 
 
 def _eth_80_views(data_dir, size, threads, on_progress):
-    """(pixels, labels, objects, class names): every view decoded; objects counted from 0 in each class."""
+    """Return (pixels, labels, objects, class names); objects are counted from 0 in each class."""
 
     def pictures():
         for kind, thing, view, content in eth80_pictures(data_dir):
@@ -217,7 +250,9 @@ def _eth_80_views(data_dir, size, threads, on_progress):
 
         store = build_store(cache, key, pictures(), 8 * 10 * 41, size, threads=threads, on_progress=report)
     if store.skipped:
-        raise DatasetError(f"{len(store.skipped)} pictures of ETH-80 are damaged: {store.skipped[0][1]}")
+        raise DatasetError(
+            f"{len(store.skipped)} pictures of ETH-80 are damaged, fetch it again: {store.skipped[0][1]}"
+        )
     kinds, things, _ = zip(*(name.split("/") for name in store.names), strict=True)
     class_names = sorted(set(kinds))
     labels = np.array([class_names.index(kind) for kind in kinds])

@@ -1,7 +1,7 @@
-"""The raw data sets: which files they are, where they lie on this machine, and whether they are whole.
+"""The files of MNIST and ETH-80: find, verify and read them.
 
-Files are looked for in a folder that the caller names, in $TIGRA_DATA, and in the user's cache
-folder. They are never changed, and archives are read without unpacking them.
+Files are searched for in a folder that the caller gives, in $TIGRA_DATA, and in the user's cache folder.
+They are never changed. Archives are read without unpacking them to disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tigra.errors import DatasetError, ImageError, UsageError
 from tigra.files.cache import cache_folder, expanded
 from tigra.images.pictures import decode_image
 
-MNIST_SHA256 = {  # of the files' unpacked content, so that it does not matter who compressed them
+MNIST_SHA256 = {  # of the unpacked content, so that the compression does not matter
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
@@ -31,13 +31,13 @@ MNIST_SHA256 = {  # of the files' unpacked content, so that it does not matter w
 }
 LARGEST_IDX = 64 << 20  # bytes; MNIST's largest file has 47 million
 ETH80_CLASSES = ("apple", "car", "cow", "cup", "dog", "horse", "pear", "tomato")
-N_OBJECTS, N_VIEWS = 10, 41  # of each class, of each object
+N_OBJECTS, N_VIEWS = 10, 41  # objects per class, views per object
 PICTURE = re.compile(rf"(?:.*/)?(({'|'.join(ETH80_CLASSES)})([0-9]{{1,3}}))/\1-([0-9]{{3}}-[0-9]{{3}})\.png")
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One published file: its size in bytes and SHA-256 where they are known, and where to get it."""
+    """A published file: its servers, and its size in bytes and SHA-256 if known."""
 
     name: str
     mirrors: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Source:
-    """A raw data set. `needs_all`: all its files are needed; otherwise any one of them will do."""
+    """A raw data set. `needs_all`: all its files are needed, otherwise any one of them."""
 
     name: str
     description: str
@@ -59,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Found:
-    """A source on this machine: its files (or its unpacked folder), and who named the place."""
+    """A source on this machine: its files or unpacked folder, and which setting led to it."""
 
     source: Source
     paths: tuple[Path, ...]
@@ -67,7 +67,7 @@ class Found:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes on disk."""
+        """Size on disk in bytes."""
         return sum(file.stat().st_size for path in self.paths for file in [path, *path.rglob("*")] if file.is_file())
 
 
@@ -82,7 +82,7 @@ _MNIST_FILES = (
     ("t10k-images-idx3-ubyte.gz", 1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
     ("t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
 )
-# No SHA-256 of the archives of ETH-80 is published that we know of, and they come over plain http.
+# We know of no published SHA-256 of the archives of ETH-80, and they are served over plain http.
 _AT_MPI = ("http://datasets.d2.mpi-inf.mpg.de/eth80/",)
 _ETH80_FILES = (("eth80-cropped-close128.tgz", _AT_MPI), ("eth80-cropped256.tgz", _AT_MPI), ("eth80-cropped64.tgz", ()))
 SOURCES = {
@@ -105,7 +105,7 @@ SOURCES = {
 
 
 def source_named(name: str) -> Source:
-    """The source of that name, or the one that a data set of that name is made from.
+    """Return the source of that name, or the source of the data set of that name.
 
     >>> source_named("mnist").name, source_named("mnist-rot").name, source_named("eth-80").name
     ('mnist', 'mnist', 'eth80')
@@ -117,7 +117,7 @@ def source_named(name: str) -> Source:
 
 
 def find(name: str, data_dir=None) -> Found | None:
-    """The first place that has the files of a source, or None; their content is not judged."""
+    """Return the first place that has the files of a source, or None; their content is not checked."""
     source = source_named(name)
     look = _mnist_paths if source.name == "mnist" else _eth80_paths
     for origin, folder in _places(data_dir):
@@ -127,7 +127,7 @@ def find(name: str, data_dir=None) -> Found | None:
 
 
 def missing(name: str, data_dir=None) -> DatasetError:
-    """The error for a source that is nowhere: where it was looked for, and how to get it."""
+    """Return the error for a missing source: where it was searched for, and how to get it."""
     source = source_named(name)
     searched = ", ".join(f"{folder} ({origin})" for origin, folder in _places(data_dir))
     files = (", " if source.needs_all else " or ").join(file.name for file in source.files)
@@ -146,18 +146,18 @@ def _found(name: str, data_dir) -> Found:
 
 
 def _places(data_dir) -> Iterator[tuple[str, Path]]:
-    """(who named it, folder) in the order of the search; the cache folder need not exist."""
+    """Yield (origin, folder) in the order of the search; the cache folder need not exist."""
     for origin, named in (("--data-dir", data_dir), ("$TIGRA_DATA", os.environ.get("TIGRA_DATA") or None)):
         if named is not None:
             folder = expanded(named, origin)
             if not folder.is_dir():
-                raise DatasetError(f"{named} ({origin}) is not a folder; name the folder that holds the data.")
+                raise DatasetError(f"{named} ({origin}) is not a folder; give the folder that has the data.")
             yield origin, folder
     yield "cache", cache_folder()
 
 
 def _mnist_paths(source: Source, folder: Path) -> tuple[Path, ...]:
-    for inside in (folder / "mnist", folder, folder / "MNIST" / "raw"):  # the last is torchvision's
+    for inside in (folder / "mnist", folder, folder / "MNIST" / "raw"):  # the last is that of torchvision
         choices = [(inside / file.name, inside / file.name.removesuffix(".gz")) for file in source.files]
         paths = tuple(path for pair in choices for path in [path for path in pair if path.is_file()][:1])
         if len(paths) == len(source.files):
@@ -177,13 +177,13 @@ def _eth80_paths(source: Source, folder: Path) -> tuple[Path, ...]:
 
 
 def _unpacked_names(folder: Path) -> list[str]:
-    """apple1/apple1-000-000.png and so on, as far as they are there."""
+    """Return the names apple1/apple1-000-000.png and so on that exist."""
     found = (path for kind in ETH80_CLASSES for path in folder.glob(f"{kind}[0-9]*/{kind}[0-9]*.png"))
     return [path.relative_to(folder).as_posix() for path in found]
 
 
 def load_mnist(data_dir=None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """{"train": (images, labels), "test": (images, labels)}: bytes (n, 28, 28) and (n,), read only."""
+    """Return {"train": (images, labels), "test": (images, labels)}: read-only uint8 (n, 28, 28) and (n,)."""
     arrays = [read_idx(path) for path in _found("mnist", data_dir).paths]
     parts = {"train": (arrays[0], arrays[1]), "test": (arrays[2], arrays[3])}
     for part, (images, labels) in parts.items():
@@ -193,7 +193,7 @@ def load_mnist(data_dir=None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array in one of MNIST's four files, gzipped or not, once it is found to be right."""
+    """Verify one of MNIST's four files, gzipped or not, and return its array."""
     name = path.name.removesuffix(".gz")
     content = read_gzip(path, LARGEST_IDX)
     found = hashlib.sha256(content).hexdigest()
@@ -213,35 +213,35 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def eth80_pictures(data_dir=None) -> Iterator[tuple[str, str, str, bytes]]:
-    """(class, object, view, PNG file) of all 3,280 pictures: ("apple", "apple1", "022-090", b"...").
+    """Yield (class, object, view, PNG file) of all 3,280 pictures: ("apple", "apple1", "022-090", b"...").
 
-    The order is fixed: by class, number of the object, view. DatasetError before the first picture
-    if any is missing. An archive is read twice, for the names and for the pictures: only pictures
-    that come before their turn are held in memory, 41 where objects are in alphabetical order
-    (apple10 before apple2), and never more than the archive may hold.
+    Pictures are sorted by class, number of the object, and view. If any is missing, DatasetError is
+    raised before the first one. An archive is read twice, for the names and for the pictures. Only
+    pictures that come too early are kept in memory, 41 if objects are in alphabetical order (apple10
+    before apple2).
     """
     return pictures_in(_found("eth80", data_dir).paths[0])
 
 
 def pictures_in(path: Path) -> Iterator[tuple[str, str, str, bytes]]:
-    """The pictures of ETH-80 in an archive, or in an unpacked folder, as `eth80_pictures` gives them."""
+    """Yield the pictures of ETH-80 in an archive or an unpacked folder, as `eth80_pictures` does."""
     names = _complete(_unpacked_names(path) if path.is_dir() else member_names(path), path)
     for name, content in read_in_order(path, names):
         match = PICTURE.fullmatch(name)
-        assert match is not None  # `_complete` has seen to it
+        assert match is not None  # ensured by `_complete`
         object_name, class_name, _, view = match.groups()
         yield class_name, object_name, view, content
 
 
 def _complete(names: list[str], path: Path) -> list[str]:
-    """Those of the names that are pictures, in order; DatasetError if they are not all of ETH-80."""
+    """Return the names that are pictures, sorted; raise DatasetError if ETH-80 is incomplete."""
     objects: dict[str, dict[str, set[str]]] = {kind: defaultdict(set) for kind in ETH80_CLASSES}
     order = {}
     for name in names:
         if match := PICTURE.fullmatch(name):
             object_name, kind, number, view = match.groups()
             if view in objects[kind][object_name]:
-                raise DatasetError(f"{path} has the picture {object_name}-{view}.png twice; get it again.")
+                raise DatasetError(f"{path} has the picture {object_name}-{view}.png twice; download it again.")
             objects[kind][object_name].add(view)
             order[name] = kind, int(number), view
     faults = [
@@ -253,32 +253,32 @@ def _complete(names: list[str], path: Path) -> list[str]:
         if len(views) != N_VIEWS:
             faults.append(f"{len(views)} of {N_VIEWS} views of {name} (no {', '.join(sorted(usual - views)[:3])})")
     if faults:
-        more = f" and {len(faults) - 5} such faults more" if len(faults) > 5 else ""
-        raise DatasetError(f"{path} is not all of ETH-80: it has {', '.join(faults[:5])}{more}. Get it again.")
+        more = f" and {len(faults) - 5} more" if len(faults) > 5 else ""
+        raise DatasetError(f"{path} is not all of ETH-80: it has {', '.join(faults[:5])}{more}. Download it again.")
     return sorted(order, key=order.__getitem__)
 
 
 def check(path: Path) -> str:
-    """Judge one file or folder of a source by its content: what was found right, or DatasetError.
+    """Verify the content of a file or folder of a source; return what was verified, or raise DatasetError.
 
-    An archive of ETH-80, for which no SHA-256 is published, must hold all 3,280 pictures, and each
-    must open. The sum that it had when it was fetched, kept in FILE.sha256, tells later damage.
+    No SHA-256 is published for ETH-80, so an archive must have all 3,280 pictures and each must open. Its
+    SHA-256 at the time of the download, saved in FILE.sha256, reveals later damage.
     """
     if path.name.removesuffix(".gz") in MNIST_SHA256:
         return f"{len(read_idx(path))} items, SHA-256 of the content as published"
     kept = path.with_name(path.name + ".sha256")
     if kept.is_file() and kept.read_text(errors="replace").split()[:1] != [sha256_of(path)]:
-        raise DatasetError(f"{path} is not as it was when it was fetched (see {kept.name}); fetch it again.")
+        raise DatasetError(f"{path} has changed since it was fetched (see {kept.name}); fetch it again.")
     for _, object_name, view, content in pictures_in(path):
         try:
             decode_image(content, view, (8, 8))
         except ImageError as error:
-            raise DatasetError(f"{path}: {object_name}-{view}.png cannot be opened; get it again.") from error
+            raise DatasetError(f"{path}: {object_name}-{view}.png cannot be opened; download it again.") from error
     return "all pictures open, " + ("SHA-256 as when fetched" if kept.is_file() else "no SHA-256 to compare with")
 
 
 def _remains(source: Source, data_dir) -> list[Path]:
-    """What there is of a source that is not complete anywhere, in the first place that has some of it."""
+    """Return the files of an incomplete source, from the first place that has some of them."""
     for _, folder in _places(data_dir):
         for inside in (folder / source.name, folder):
             names = [name for file in source.files for name in (file.name, file.name.removesuffix(".gz"))]
@@ -288,14 +288,14 @@ def _remains(source: Source, data_dir) -> list[Path]:
 
 
 def verify(name: str, data_dir=None) -> list[tuple[str, str, str]]:
-    """(file, state, detail) for each file of a source; state is "ok", "damaged" or "absent"."""
+    """Return (file, state, detail) for each file of a source; state is "ok", "damaged" or "absent"."""
     source, found = source_named(name), find(name, data_dir)
     paths = found.paths if found else _remains(source, data_dir)
     if not paths:
         return [(source.name, "absent", "not found")]
     there = {path.name.removesuffix(".gz") for path in paths}
     results = [
-        (file.name, "absent", "missing, though others of its kind are there")
+        (file.name, "absent", "missing, although other files of the data set are present")
         for file in source.files
         if source.needs_all and file.name.removesuffix(".gz") not in there
     ]

@@ -1,4 +1,4 @@
-"""A data set ready for use: training, validation and test images with labels, and how they were made."""
+"""Data sets in memory: training, validation and test images with labels, and how they were made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from tigra.seeding import generator
 
 
 class Split(NamedTuple):
-    """images : array (n, height, width), real, in [0, 1], or LazyImages; labels : integers (n,)."""
+    """Images with their labels.
+
+    Attributes
+    ----------
+    images : array of shape (n, height, width), or LazyImages
+        Grey levels in [0, 1].
+    labels : array of int, shape (n,)
+        Index of each image's class.
+    """
 
     images: Images
     labels: np.ndarray
@@ -24,15 +32,29 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Splits:
-    """A data set, ready to train on and to test with.
+    """A data set: training, validation and test images.
 
-    train, valid : upright images; test : transformed ones; test_upright : the same before that
-    transform : function (images, rng) -> transformed images, which made `test`; `fresh_test` uses
-        it for further test sets; None if test images are left as they are
-    options : what to call `load_dataset` with, to have it again
-    protocol : what was done, in words and numbers, to be printed with every result
-    notes : what the user should know about the files, one sentence each
-    learned : of the user's own pictures, short hashes of those in train and valid, so that they are never tested
+    Attributes
+    ----------
+    name : str
+        Name of the data set, or path of the folder.
+    train, valid : Split
+        Training and validation images, upright unless training rotations are requested.
+    test, test_upright : Split
+        Test images after and before the transformation.
+    class_names : list of str
+        Name of each class, in the order of the labels.
+    transform : callable or None
+        Function (images, rng) -> transformed images that made `test`; `fresh_test` uses it again. None
+        if test images are not transformed.
+    options : dict
+        Arguments of `load_dataset` that give the same data set.
+    protocol : str
+        How the data set was made; printed with every result.
+    notes : tuple of str
+        Remarks on the files for the user, such as pictures left out.
+    learned : frozenset of str
+        For folders, short hashes of the pictures in `train` and `valid`, so that they are never tested.
     """
 
     name: str
@@ -49,16 +71,26 @@ class Splits:
 
     @property
     def image_shape(self) -> tuple[int, int]:
-        """(height, width) of the images."""
+        """Height and width of the images."""
         return tuple(self.train.images.shape[1:])
 
     def fresh_test(self, seed) -> Split:
-        """The test images under new random transformations; seed, or generator, as for `numpy.random.default_rng`."""
+        """Return the test images under new random transformations.
+
+        Parameters
+        ----------
+        seed : int or numpy.random.Generator
+            As for `numpy.random.default_rng`.
+
+        Returns
+        -------
+        Split
+        """
         return transformed(self.test_upright, self.transform, np.random.default_rng(seed))
 
 
 def transformed(split: Split, transform: Callable | None, rng: np.random.Generator) -> Split:
-    """The split with its images transformed."""
+    """Return the split with its images transformed."""
     return Split(transform(split.images, rng), split.labels) if transform else split
 
 
@@ -66,12 +98,12 @@ def transformed(split: Split, transform: Callable | None, rng: np.random.Generat
 
 
 def as_split(split) -> Split:
-    """A split given as Split, as an object with images and labels, or as a pair."""
+    """Return a Split from a Split, an object with .images and .labels, or a pair."""
     return Split(split.images, split.labels) if hasattr(split, "images") else Split(*split)
 
 
 def train_and_valid(splits) -> tuple[Split, Split]:
-    """(training set, validation set) of a data set, or of anything with .train and .valid, or of a pair."""
+    """Return (training set, validation set) of a data set, an object with .train and .valid, or a pair."""
     if hasattr(splits, "train") and hasattr(splits, "valid"):
         return as_split(splits.train), as_split(splits.valid)
     try:
@@ -85,13 +117,13 @@ def train_and_valid(splits) -> tuple[Split, Split]:
 
 
 def fingerprint(splits) -> str:
-    """SHA-256 of the training and validation images and labels, whatever their precision."""
+    """Return the SHA-256 of the training and validation images and labels, independent of their dtype."""
     train, valid = train_and_valid(splits)
     return _hash_of(*train, *valid)
 
 
 def split_hash(splits) -> str:
-    """SHA-256 of the validation images and all labels: tells whether images were split in the same way."""
+    """Return the SHA-256 of the validation images and all labels, which identifies the split."""
     return _hash_of(as_split(splits.train).labels, *as_split(splits.valid))
 
 
@@ -99,7 +131,7 @@ def _hash_of(*arrays) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         array, kind = (array, "<f8") if np.ndim(array) == 3 else (np.asarray(array), "<i8")
-        for start in range(0, len(array), 1024):  # a part at a time, for memory's sake
+        for start in range(0, len(array), 1024):  # in chunks, to save memory
             digest.update(np.ascontiguousarray(array[start : start + 1024], dtype=kind).data)
     return digest.hexdigest()
 
@@ -108,7 +140,7 @@ def _hash_of(*arrays) -> str:
 
 
 def turned_at_random(images, rng: np.random.Generator, interpolation: str = "cubic"):
-    """Each image turned by its own angle, uniform in [0, 360) degrees; lazy images stay lazy."""
+    """Rotate each image by its own angle, uniform in [0, 360) degrees; lazy images stay lazy."""
     return _turned(images, rng.uniform(0, 360, len(images)), interpolation)
 
 
@@ -124,10 +156,10 @@ def check_rotations(n_angles: int | str) -> None:
 
 
 def with_train_rotations(train: Split, n_angles: int | str, seed: int, interpolation: str) -> tuple[Split, str]:
-    """(training set, words for the protocol): the paper's D_i, each image turned once.
+    """Rotate each training image once, as in the paper's D_i; return it with words for the protocol.
 
-    n_angles : 0, images stay as they are; K, each is turned by one of the K angles 0, 360/K, 2 360/K,
-        ..., chosen at random; "random", by any angle
+    With `n_angles` = 0, images stay as they are. With K, each image is rotated by one of the K angles
+    0, 360/K, 2 360/K, ..., chosen at random. With "random", each is rotated by any angle.
     """
     if n_angles in (0, 1):
         return train, "upright"
@@ -155,14 +187,14 @@ def assemble(
     before: str = "",
     **more,
 ) -> Splits:
-    """Splits from upright parts: training images turned if asked for, test images transformed.
+    """Make Splits from upright parts: rotate training images if requested, transform test images.
 
-    before, test_words : for the protocol, around what is said of training and validation
+    The texts `before` and `test_words` become the start and the end of the protocol.
     """
     check_rotations(train_rotations)
     train, train_words = with_train_rotations(upright["train"], train_rotations, seed, interpolation)
     both = "train and valid upright, " if train_words == "upright" else f"train {train_words}, valid upright, "
-    both = both if len(train.labels) else ""  # where there is nothing but a test
+    both = both if len(train.labels) else ""  # a folder that is only tested
     return Splits(
         name=name,
         train=train,
@@ -181,7 +213,7 @@ def assemble(
 
 
 def draw(n_images: int, sizes: dict[str, int], rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Random disjoint sets of numbers below n_images, of the given sizes, each in rising order.
+    """Draw random disjoint sets of indices below n_images, of the given sizes, each sorted.
 
     >>> drawn = draw(5, {"a": 3, "b": 2}, np.random.default_rng(0))
     >>> sorted(np.concatenate(list(drawn.values())).tolist())
@@ -192,7 +224,7 @@ def draw(n_images: int, sizes: dict[str, int], rng: np.random.Generator) -> dict
             raise UsageError(f"{name} must be a whole number of at least 1, got {size!r}.")
     if sum(sizes.values()) > n_images:
         wanted = " + ".join(f"{name} {size}" for name, size in sizes.items())
-        raise UsageError(f"There are {n_images} images to draw from, fewer than {wanted}; ask for fewer.")
+        raise UsageError(f"Expected at most {n_images} images in all, got {wanted}; choose fewer.")
     order, start, drawn = rng.permutation(n_images), 0, {}
     for name, size in sizes.items():
         drawn[name] = np.sort(order[start : start + size])
@@ -201,7 +233,7 @@ def draw(n_images: int, sizes: dict[str, int], rng: np.random.Generator) -> dict
 
 
 def draw_stratified(labels: np.ndarray, share: float, rng: np.random.Generator, class_names) -> np.ndarray:
-    """Mask of about `share` of the images, the same share of every class, at least one, and never all.
+    """Return a mask of about `share` of the images of every class, at least one and never all.
 
     >>> draw_stratified(np.array([0, 0, 0, 0, 1, 1]), 0.5, np.random.default_rng(0), "ab").tolist().count(True)
     3
@@ -211,8 +243,8 @@ def draw_stratified(labels: np.ndarray, share: float, rng: np.random.Generator, 
         places = np.flatnonzero(labels == label)
         if len(places) < 2:
             raise DatasetError(
-                f"Class {name!r} has too few different pictures to be split into training, validation and test;"
-                " give at least 3, or folders train/, valid/ and test/."
+                f"Class {name!r} has too few different pictures to split into training, validation and test;"
+                " add pictures until it has at least 3, or make folders train/, valid/ and test/."
             )
         n_drawn = min(max(1, round(share * len(places))), len(places) - 1)
         mask[rng.permutation(places)[:n_drawn]] = True

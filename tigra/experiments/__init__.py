@@ -1,1 +1,1 @@
-"""What to train and how it is compared: recipes, methods, runs, and the paper's tables."""
+"""Recipes, methods, runs, and the tables of the paper."""

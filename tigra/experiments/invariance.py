@@ -1,4 +1,4 @@
-"""How much a network's answers change when the images are turned, shifted and mirrored."""
+"""Measure how much predictions change when images are rotated, shifted and mirrored."""
 
 from __future__ import annotations
 
@@ -12,15 +12,28 @@ from tigra.images.transforms import random_shifts, rotate
 from tigra.models.network import Network
 from tigra.seeding import generator
 
-AT_ONCE = 1024  # images
+AT_ONCE = 1024  # images per batch
 
 
 def transformations(image_shape, interpolation: str = "cubic", largest_shift: float = 2.0) -> dict[str, Callable]:
-    """By name, functions (images, rng) -> transformed images; quarter turns only for square images.
+    """Return functions (images, rng) -> transformed images by name; quarter turns only for square images.
 
-    Quarter turns, half turns, mirror images and shifts by whole pixels move pixels without computing any: there the
-    network itself is tested, and its border. The others interpolate, and test both together.
+    Parameters
+    ----------
+    image_shape : (int, int)
+        Height and width of the images.
+    interpolation : {"cubic", "linear"}
+        How images are interpolated.
+    largest_shift : float
+        Largest shift in pixels, horizontally and vertically.
 
+    Notes
+    -----
+    Quarter turns, half turns, mirror images and shifts by whole pixels only move pixels, so they test the
+    network and its border alone. The others interpolate, so they test network and interpolation together.
+
+    Examples
+    --------
     >>> turn = transformations((2, 2))["quarter turns"]
     >>> turn(np.array([[[0.1, 0.2], [0.3, 0.4]]]), np.random.default_rng(0))
     array([[[0.3, 0.1],
@@ -54,21 +67,40 @@ def measure_invariance(
     largest_shift: float = 2.0,
     on_progress: Callable[[str, int, int], None] = lambda name, done, total: None,
 ) -> dict[str, dict]:
-    """For each transformation, how the network's answers to the images change; fractions, ready for JSON.
+    """Measure how the predictions of a network change under each transformation.
 
-    images : (n, height, width), upright; labels : (n,), for the accuracy, may be left out
-    largest_shift : in pixels each way; zeros come in, and what leaves the image is lost
-    on_progress : called with (name of the transformation, images done, of how many)
+    Parameters
+    ----------
+    network : Network
+        The network.
+    images : array of shape (n, height, width)
+        Upright images.
+    labels : array of int, shape (n,), optional
+        Labels for the accuracy.
+    seed : int
+        Seed of the random transformations.
+    threads : int
+        Number of worker threads.
+    interpolation : {"cubic", "linear"}
+        How images are interpolated.
+    largest_shift : float
+        Largest shift in pixels, horizontally and vertically. Zeros enter, and what leaves the image is lost.
+    on_progress : callable
+        Called with (name of the transformation, images done, total).
 
-    label_changed : share of the images that get another label than before
-    probability_moved : mean, over the images, of half the sum over the classes of abs(p' - p): 0, the same
-        probabilities; 1, all of it in other classes. probability_moved_most : the largest of these
-    accuracy : on the transformed images; beside the transformations stands "as they are"
+    Returns
+    -------
+    dict of dict
+        One entry per transformation, and "as they are" for the upright images. All values are fractions.
+        `label_changed` is the share of images whose label changes. `probability_moved` is the mean over
+        the images of half the sum over the classes of abs(p' - p), from 0 (same probabilities) to 1, and
+        `probability_moved_most` its maximum. `accuracy` is that on the transformed images, if labels are
+        given.
     """
     if len(images) == 0:
-        raise ShapeError("Invariance is measured on images, got none; give at least one.")
+        raise ShapeError("Expected at least one image, got none; give images to measure the invariance on.")
     if labels is not None and np.shape(labels) != (len(images),):
-        raise ShapeError(f"{len(images)} images need as many labels, got {np.shape(labels)}.")
+        raise ShapeError(f"Expected one label per image, shape ({len(images)},), got {np.shape(labels)}.")
     if not (isinstance(largest_shift, Real) and 0 <= largest_shift < np.inf):
         raise UsageError(f"largest_shift must be a number of pixels >= 0, got {largest_shift!r}.")
     result, before = {}, []

@@ -1,7 +1,7 @@
-"""Methods as things: each has a name, recipes, and starts runs. One registry, with one door: `register_method`.
+"""Methods that make a classifier: a name, recipes, and a way to start runs; `register_method` adds more.
 
-TIGraNet, ConvNet, STN and HarmNet are networks, which are trained; DeepScat is fitted; nearest neighbour does neither.
-A user's own method (docs/extending.md) is one more object with the same three answers.
+TIGraNet, ConvNet, STN and HarmNet are networks, which are trained. DeepScat is fitted. Nearest neighbour is
+neither. See docs/extending.md for how to add a method.
 """
 
 from __future__ import annotations
@@ -18,50 +18,71 @@ from tigra.experiments import recipes as book
 from tigra.experiments.runs import DeepScatRun, NearestRun, NetworkRun, Run
 from tigra.models.build import Plan, check_effects, with_pooling_limited
 from tigra.models.notation import parse_architecture
+from tigra.option_fields import is_same_object
 from tigra.options import BuildOptions, Recipe
 from tigra.training import Training
 
 
 class Method:
-    """A way to get from training images to a classifier.
+    """Base class of methods, which make a classifier from training images.
 
-    name : what users write after --method
-    recipe_names : those that `recipe` knows, the usual one first
-    makes_model : whether there is a model to save; else it is for tables alone
+    Attributes
+    ----------
+    name : str
+        Name of the method for `tigra train --method`.
+    recipe_names : tuple of str
+        Names of its recipes, the default first.
+    makes_model : bool
+        True if there is a model to save. Otherwise the method is for tables only.
+    changeable : tuple of str
+        Options of its recipes that users may change; others are refused.
     """
 
     name = ""
     recipe_names: tuple[str, ...] = ("best",)
     makes_model = True
+    changeable: tuple[str, ...] = ()
 
     def recipe(self, dataset: str, name: str = "best") -> Any:
-        """The recipe of that name for a data set; an object that can be compared, with to_json and with_changes."""
+        """Return a recipe for a data set: an object with `to_json`, `with_changes` and `==`."""
         raise NotImplementedError
 
     def read_recipe(self, content: Mapping[str, Any]) -> Any:
-        """The recipe that to_json wrote."""
+        """Return the recipe that `to_json` wrote."""
         raise NotImplementedError
 
     def check_changes(self, changes: Mapping[str, Any], recipe: Any, spelling=lambda name: name) -> None:
-        """UsageError for changes of a recipe that can have no effect; spelling: from a name to what the user wrote."""
+        """Raise UsageError for changes without effect; `spelling` maps an option to what the user wrote."""
+        for name in changes:
+            if name not in self.changeable:
+                raise UsageError(f"{spelling(name)} has no effect on method {self.name}; leave it out.")
 
     def start(self, splits: Splits, recipe: Any, seed: int = 0, threads: int = 1) -> Run:
-        """A new run; one seed decides everything."""
+        """Start a new run; `seed` is the seed of all its random numbers."""
         raise NotImplementedError
 
 
 class NetworkMethod(Method):
-    """A network that is trained by gradients.
+    """A network that is trained by gradient descent.
 
-    layers : names of the layers that it is made of, or none, if it may have any
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    recipes : mapping
+        Recipes by data set and name.
+    layers : tuple of str
+        Names of the layers it may have; empty if it may have any.
     """
 
     def __init__(self, name: str, recipes: Mapping[str, Mapping[str, Recipe]], layers: tuple[str, ...] = ()):
         self.name, self.recipes, self.layers = name, recipes, layers
-        self.recipe_names = tuple(name for name in book.RECIPE_NAMES if name in recipes["folder"])
+        if "folder" not in recipes or not recipes["folder"]:
+            raise UsageError(f"Method {name} needs recipes for 'folder', which any other data set gets.")
+        self.recipe_names = tuple(sorted(recipes["folder"], key=lambda recipe: recipe != "best"))
 
     def recipe(self, dataset: str, name: str = "best") -> Recipe:
-        """See `tigra.experiments.recipes`.
+        """Return a recipe of `tigra.experiments.recipes`.
 
         >>> METHODS["convnet"].recipe("eth-80", "paper").network.dense_init
         'paper'
@@ -69,20 +90,20 @@ class NetworkMethod(Method):
         return book.in_book(self.recipes, dataset, name)
 
     def read_recipe(self, content: Mapping[str, Any]) -> Recipe:
-        """The recipe that to_json wrote, by this version or an older one."""
+        """Return the recipe that `to_json` wrote in this version or an older one."""
         return Recipe.from_json(content)
 
     def check_changes(self, changes: Mapping[str, Any], recipe: Recipe, spelling=lambda name: name) -> None:
-        """Layers must be the method's own, and options must be of use to one of them."""
+        """Raise UsageError for layers of other methods, and for options without effect."""
         architecture = changes.get("architecture", recipe.network.architecture)
         names = {item.name for item in parse_architecture(architecture)}
         if names & {"W", "PCA"}:
             raise UsageError(
-                f"W and PCA are layers of DeepScat, which is fitted, not trained: use {spelling('method')} deepscat."
+                f"W and PCA are layers of DeepScat, which is fitted, not trained; use {spelling('method')} deepscat."
             )
         if self.layers and (foreign := names - set(self.layers)):
             raise UsageError(
-                f"Method {self.name} is made of {', '.join(self.layers)}, and has no {min(foreign)}; leave out"
+                f"Method {self.name} has the layers {', '.join(self.layers)}, got {min(foreign)}; leave out"
                 f" {spelling('method')} or change {spelling('architecture')}."
             )
         check_effects(changes, architecture, spelling)
@@ -90,7 +111,7 @@ class NetworkMethod(Method):
             raise UsageError(f"{spelling('diagonal_weight')} has no effect with 4 neighbours; leave it out.")
 
     def start(self, splits: Splits, recipe: Recipe, seed: int = 0, threads: int = 1) -> NetworkRun:
-        """A new training run.
+        """Start a new training run.
 
         >>> from tigra.datasets import load_dataset
         >>> method = METHODS["tigranet"]
@@ -114,13 +135,13 @@ class NetworkMethod(Method):
 
 
 class DeepScatMethod(Method):
-    """DeepScat: scattering features and a plane for each class, fitted."""
+    """DeepScat: scattering features and an affine PCA classifier, fitted."""
 
     name = "deepscat"
     recipe_names = book.RECIPE_NAMES
 
     def recipe(self, dataset: str, name: str = "best") -> book.DeepScatRecipe:
-        """See `tigra.experiments.recipes`.
+        """Return a recipe of `tigra.experiments.recipes`.
 
         >>> METHODS["deepscat"].recipe("eth-80", "paper").architecture
         'W[2, 5]-PCA[20]'
@@ -128,38 +149,38 @@ class DeepScatMethod(Method):
         return book.in_book(book.DEEPSCAT_RECIPES, dataset, name)
 
     def read_recipe(self, content: Mapping[str, Any]) -> book.DeepScatRecipe:
-        """The recipe that to_json wrote."""
+        """Return the recipe that `to_json` wrote."""
         return book.DeepScatRecipe.from_json(content)
 
     def check_changes(self, changes, recipe, spelling=lambda name: name) -> None:
-        """Only the architecture can be changed."""
+        """Raise UsageError for changes other than the architecture."""
         recipe.with_changes({spelling(name) if name != "architecture" else name: v for name, v in changes.items()})
 
     def start(self, splits, recipe, seed=0, threads=1) -> DeepScatRun:
-        """A new run; nothing of it is random."""
+        """Start a new run; it uses no random numbers."""
         if recipe.limits_size:
             text = suited(recipe.architecture, splits.image_shape, splits.train.labels)
             recipe = replace(recipe, architecture=text)
-        read_deepscat(recipe.architecture, splits.image_shape)  # complains before any work
+        read_deepscat(recipe.architecture, splits.image_shape)  # fails before any work
         return DeepScatRun(recipe, splits, seed, threads)
 
 
 class NearestMethod(Method):
-    """One nearest neighbour on pixels: no learning at all, to judge how hard a split is."""
+    """One nearest neighbour on pixels, without training; shows how hard a split is."""
 
     name = "nearest"
     makes_model = False
 
     def recipe(self, dataset: str, name: str = "best") -> None:
-        """It has none."""
+        """Return None; there are no recipes."""
         return
 
     def read_recipe(self, content: Any) -> None:
-        """It has none."""
+        """Return None; there are no recipes."""
         return
 
     def start(self, splits, recipe=None, seed=0, threads=1) -> NearestRun:
-        """A run that only remembers the training images."""
+        """Start a run that only stores the training images."""
         return NearestRun(splits, threads)
 
 
@@ -167,10 +188,26 @@ METHODS: dict[str, Method] = {}
 
 
 def register_method(method: Method) -> Method:
-    """Make a method known by its name, to `tigra train --method` and to tables."""
+    """Register a method for `tigra train --method` and for tables.
+
+    Parameters
+    ----------
+    method : Method
+        The method. A name that another class has registered is refused.
+
+    Returns
+    -------
+    Method
+        The same method.
+    """
+    if not isinstance(method, Method):
+        raise UsageError(f"A method is an object of a class derived from tigra.Method, got {method!r}.")
     known = METHODS.get(method.name)
-    if not method.name or (known is not None and type(known).__qualname__ != type(method).__qualname__):
-        raise UsageError(f"A method needs a name of its own, got {method.name!r}; there are {', '.join(METHODS)}.")
+    is_new = known is None or is_same_object(type(known), type(method))
+    if not method.name or not is_new:
+        raise UsageError(
+            f"A method needs a name of its own, got {method.name!r}; choose another than {', '.join(METHODS)}."
+        )
     METHODS[method.name] = method
     return method
 
@@ -184,7 +221,7 @@ register_method(NearestMethod())
 
 
 def find_method(name: str) -> Method:
-    """The method of that name."""
+    """Return the method of that name."""
     if name not in METHODS:
-        raise UsageError(f"A method is one of {', '.join(METHODS)}, got {name!r}.")
+        raise UsageError(f"method must be one of {', '.join(METHODS)}, got {name!r}.")
     return METHODS[name]

@@ -1,20 +1,20 @@
-"""The recipe book: for each method and data set the architecture and the options to start with, as data.
+"""Recipes: the architecture and the default options for each method and data set.
 
-TIGraNet has two recipes for each data set. "paper" is what the paper prints: its architecture (Table 1), its start
-values, raw statistics, edges of weight 1 on the 8-neighbour grid, Adam; where it is silent, Adam's usual rate and
-batches of 50 or 100. "best" is what was found since (docs/results.md says what was tried): still a TIGraNet, still
-trained on upright images only.
+TIGraNet has two recipes for each data set. "paper" has the settings of the paper: its architecture (Table 1), its
+initial values, raw statistics, edges of weight 1 on the 8-neighbour grid, and Adam. Where the paper does not say,
+it has the default learning rate of Adam and batches of 50 or 100. "best" has the best settings that we found
+(docs/notebook.md lists what was tried). It is still a TIGraNet trained on upright images only.
 
-ConvNet, STN and HarmNet have the architectures of the paper's Table 1. The paper does not say how they were started and
-trained. "best" starts their FC layers from He's values, "paper" from U[-1, 1], as the paper says of TIGraNet's, because
-the choice decides the comparison: in trials on ETH-80 a ConvNet that starts from U[-1, 1] ended some 15 points below
-one that starts from He's.
+ConvNet, STN and HarmNet have the architectures of the paper's Table 1. The paper does not say how they were
+initialised and trained. "best" uses He initialisation for the FC layers. "paper" uses U[-1, 1], as the paper says
+for TIGraNet. We report both because the choice decides the comparison: in trials on ETH-80 a ConvNet with U[-1, 1]
+ended some 15 points below one with He initialisation.
 
-DeepScat is fitted. "paper" is W[2, 5]-PCA[20] on linear features, which the paper names for ETH-80; for the smaller
-digits, of which it says nothing, there are as many octaves as keep the widest average, 2^J pixels, inside the image.
-"best" also tries CANDIDATES, and takes what has the highest upright validation accuracy, the first among equals.
+DeepScat is fitted. "paper" is W[2, 5]-PCA[20] on linear features, which the paper gives for ETH-80. It gives nothing
+for the smaller digits, so they have as many octaves as keep the widest average, 2^J pixels, inside the image. "best"
+also tries CANDIDATES and takes the settings with the highest upright validation accuracy, the first in case of ties.
 
-"folder" is for a data set that the book does not know, such as the user's own pictures.
+"folder" is for all other data sets, such as the user's own pictures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tigra.options import FitOptions, NetworkOptions, Recipe
 SMALL = "SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]-FC[30]-FC[10]"  # Table 1, MNIST-012
 LARGE = "SC[10, 4]-DP[600]-SC[20, 4]-DP[300]-S[12]-FC[500]-FC[300]-FC[100]"  # Table 1, other experiments
 
-LEAST_STEPS = 600  # on a folder of few pictures
+LEAST_STEPS = 600  # for folders with few pictures
 RECIPE_NAMES = "best", "paper"
 
 
@@ -37,9 +37,9 @@ RECIPE_NAMES = "best", "paper"
 
 PAPER_NETWORK = NetworkOptions(architecture=SMALL, standardise=False, dense_init="paper")
 PAPER_FIT = FitOptions(learning_rate=0.001, schedule="constant")
-# Diagonal weight 1/4 makes the grid isotropic to fourth order. Smoothing is what theorems 2 and 3 ask for: the
-# equivariance gap grows with the image's second and third derivatives. A margin of 4 pixels keeps responses to
-# turned digits inside the grid. A floor under the deviations of statistics keeps maps of weak responses weak.
+# Diagonal weight 1/4 makes the grid isotropic to fourth order. Smoothing follows from theorems 2 and 3: the
+# equivariance gap grows with the second and third derivatives of the image. A margin of 4 pixels keeps responses to
+# rotated digits inside the grid. A floor under the deviations of statistics keeps weak responses weak.
 NETWORK = NetworkOptions(
     architecture=SMALL.replace("S[10]", "S[20]"),
     diagonal_weight=0.25,
@@ -48,13 +48,13 @@ NETWORK = NetworkOptions(
     deviation_floor=0.03,
 )
 FIT = FitOptions(learning_rate=0.01, schedule="one-cycle", weight_decay=0.2, label_smoothing=0.1)
-# Three layers in which every pair of maps has a filter of its own, with a rectifier (`tigra.layers.PairedConv`).
-# Filters, too, of products of the gradients of two maps; maps are smoothed, so that a rectifier's edges do not
-# depend on how the image lies on the grid.
+# Three layers in which every pair of maps has its own filter, followed by a ReLU (`tigra.layers.PairedConv`). Products
+# of the gradients of two maps are filtered, too. Maps are smoothed, so that the edges of the ReLU do not depend on the
+# orientation of the image on the grid.
 DEEP = "SC[16, 2]-DP[600]-SC[32, 2]-DP[600]-SC[32, 2]-DP[600]-S[12]-FC[256]-FC[128]"
 PRODUCTS = replace(NETWORK, architecture=DEEP, mixing="products", diffusion=1, active_set="all", deviation_floor=0.05)
 LONG_FIT = replace(FIT, epochs=8, batch_size=48, learning_rate=0.005)
-# Photographs: nothing is turned, so that little smoothing and no margin do; objects stand on a grey background, and
+# Photographs: nothing is rotated, so little smoothing and no margin are enough. Objects have a grey background, and
 # their statistics differ by factors.
 PHOTOS = replace(
     NETWORK,
@@ -86,8 +86,8 @@ RECIPES: dict[str, dict[str, Recipe]] = {
     "mnist-trans": {
         "paper": LARGE_AS_PRINTED,
         "best": Recipe(
-            network=replace(PRODUCTS, margin=8),  # digits that are shifted by 6 pixels, too
-            fit=replace(LONG_FIT, epochs=5),  # each takes twice as long as on MNIST-rot's smaller grid
+            network=replace(PRODUCTS, margin=8),  # room for digits shifted by 6 pixels
+            fit=replace(LONG_FIT, epochs=5),  # each takes twice as long as on the smaller grid of MNIST-rot
         ),
     },
     "eth-80": {
@@ -109,12 +109,12 @@ LARGE_STN = "C[10]-ST[6]-C[20]-ST[6]-FC[500]-FC[300]-FC[100]"
 HARMNET = "HRC[1, 10]-HCN[10]-HRC[10, 10]-HRC[10, 20]-HCN[20]-HRC[20, 20]"
 
 PLANES_FIT = FitOptions(epochs=30, batch_size=100, learning_rate=1e-3, schedule="constant", patience=20)
-# Rates of phases and biases; those of radial weights are ten times smaller, by the unit they are measured in.
+# Learning rate of phases and biases; that of radial weights is ten times smaller, by their unit.
 HARMONIC_FIT = FitOptions(epochs=30, batch_size=46, learning_rate=5e-3, schedule="cosine")
 
 
 def _of_pixels(small: str, large: str, fit: FitOptions) -> dict[str, dict[str, Recipe]]:
-    """One method on all data sets; 500 digits take more epochs of smaller batches than 50,000."""
+    """Return the recipes of one method for all data sets; small ones get more epochs and smaller batches."""
     few = replace(fit, epochs=2 * fit.epochs, batch_size=min(50, fit.batch_size))
     many = replace(fit, epochs=min(5, fit.epochs))
     sizes = {
@@ -139,7 +139,7 @@ def _of_pixels(small: str, large: str, fit: FitOptions) -> dict[str, dict[str, R
 
 CONVNET_RECIPES = _of_pixels(SMALL_CONVNET, LARGE_CONVNET, PLANES_FIT)
 STN_RECIPES = _of_pixels(SMALL_STN, LARGE_STN, PLANES_FIT)
-HARMNET_RECIPES = {  # no FC layers, so that there is no choice of their start values
+HARMNET_RECIPES = {  # no FC layers, so no choice of their initial values
     dataset: {"best": named["best"]} for dataset, named in _of_pixels(HARMNET, HARMNET, HARMONIC_FIT).items()
 }
 
@@ -148,10 +148,18 @@ HARMNET_RECIPES = {  # no FC layers, so that there is no choice of their start v
 
 @dataclass(frozen=True, kw_only=True)
 class DeepScatRecipe:
-    """How DeepScat is fitted, see `tigra.fit_deepscat`.
+    """Options for fitting DeepScat, see `tigra.fit_deepscat`.
 
-    candidates : further settings to try, by name
-    limits_size : use no more octaves and dimensions than the images allow
+    Attributes
+    ----------
+    architecture : str
+        Layers in the paper's notation, e.g. "W[2, 5]-PCA[20]".
+    log, standardise : bool
+        Take the logarithm of the features; scale them.
+    candidates : dict of list
+        Further settings to try, by name.
+    limits_size : bool
+        Use no more octaves and dimensions than the images allow.
     """
 
     architecture: str
@@ -161,21 +169,19 @@ class DeepScatRecipe:
     limits_size: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The recipe as JSON knows it."""
+        """Return the recipe as a dict for JSON."""
         return {name: value for name, value in asdict(self).items() if value or name in ("log", "standardise")}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> DeepScatRecipe:
-        """The recipe that `to_json` wrote."""
+        """Return the recipe that `to_json` wrote."""
         return cls(**content)
 
     def with_changes(self, changes: Mapping[str, Any]) -> DeepScatRecipe:
-        """The recipe with another architecture, which is taken as it is: only logarithm and scale are chosen then."""
+        """Return the recipe with another architecture; then only logarithm and scaling are chosen."""
         for name in changes:
             if name != "architecture":
-                raise UsageError(
-                    f"DeepScat is fitted, not trained, and works on pixels: {name} has no effect; leave it out."
-                )
+                raise UsageError(f"{name} has no effect on DeepScat, which is fitted, not trained; leave it out.")
         if not changes:
             return self
         free = {name: values for name, values in self.candidates.items() if name in ("log", "standardise")}
@@ -198,7 +204,7 @@ DEEPSCAT_RECIPES: dict[str, dict[str, DeepScatRecipe]] = {
 
 
 def find_recipe(dataset: str, name: str = "best") -> Recipe:
-    """TIGraNet's recipe of that name for a data set.
+    """Return a recipe of TIGraNet for a data set.
 
     >>> find_recipe("mnist-012", "paper").network.architecture
     'SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]-FC[30]-FC[10]'
@@ -207,8 +213,8 @@ def find_recipe(dataset: str, name: str = "best") -> Recipe:
 
 
 def in_book(recipes: Mapping[str, Mapping[str, Any]], dataset: str, name: str) -> Any:
-    """The recipe of a data set, or, if the book does not know it, of a folder."""
+    """Return the recipe for a data set; for one without recipes, that for folders."""
     of_dataset = recipes[dataset if dataset in recipes else "folder"]
     if name not in of_dataset:
-        raise UsageError(f"A recipe is one of {', '.join(sorted(of_dataset))}, got {name!r}.")
+        raise UsageError(f"recipe must be one of {', '.join(sorted(of_dataset))}, got {name!r}.")
     return of_dataset[name]

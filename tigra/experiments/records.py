@@ -1,4 +1,4 @@
-"""What is written down of a run of `tigra reproduce`: is it whole, and how it is shown in a table."""
+"""Records of runs of `tigra reproduce`: check them and format them for tables."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 
-LARGEST = 2**53  # up to here whole numbers are floating-point numbers, too; no run has as many of anything
+LARGEST = 2**53  # largest exact whole float; no count of a run comes near
 
 
 def spread(values: list[float]) -> str:
-    """Mean and standard deviation.
+    """Format mean and standard deviation.
 
     >>> spread([1.0, 2.0]), spread([5.0]), spread([])
     ('1.50 +- 0.71', '5.00', '-')
@@ -21,26 +21,26 @@ def spread(values: list[float]) -> str:
 
 
 def one_or_range(values: list) -> str:
-    """A number that is the same in all runs, or its range."""
+    """Format a number that is the same in all runs, or its range."""
     known = sorted({value for value in values if value is not None})
     return "-" if not known else f"{known[0]}" if len(known) == 1 else f"{known[0]}-{known[-1]}"
 
 
 def effort_of(facts: dict) -> dict:
-    """What a model file says of the effort, as a record has it."""
+    """Return epochs, seconds and threads from a model file, as a record has them."""
     of_training = {"epochs": len(facts["history"]), "best_epoch": facts.get("best_epoch")} if "history" in facts else {}
     return of_training | {name: facts[name] for name in ("seconds", "threads") if name in facts}
 
 
 def are_numbers(effort: dict) -> bool:
-    """Whether all that a file says of the effort are numbers that can be added and shown."""
+    """Return True if all values are usable numbers."""
     return all(type(value) in (int, float) and 0 <= value <= LARGEST for value in effort.values())
 
 
 def is_whole(record: dict, names) -> bool:
-    """Whether a record has all that the table is made of; a file that was edited or damaged may not.
+    """Return True if a record has everything that the table needs; an edited or damaged file may not.
 
-    names : of the tests, the first of which every run has
+    `names` are those of the tests, the first of which every run has.
     """
     found = record.get("accuracy")
     if not isinstance(found, dict) or not isinstance(found.get("test"), dict):
@@ -63,7 +63,7 @@ def is_whole(record: dict, names) -> bool:
 
 
 def _is_json(record: dict) -> bool:
-    """Whether what was read can be printed with --json: Python reads NaN and 1e999, which are no JSON."""
+    """Return True if a record can be printed with --json; Python also reads NaN and 1e999, which JSON forbids."""
     try:
         json.dumps(record, allow_nan=False)
     except (ValueError, RecursionError):

@@ -1,9 +1,10 @@
-"""Reproducing a table of the paper: run by run, each kept as soon as it is finished, then one Markdown table."""
+"""Reproduce a table of the paper: save each run when it is finished, then make a Markdown table."""
 
 from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tigra.datasets import Split, Splits, load_dataset
@@ -28,19 +29,30 @@ from tigra.seeding import generator
 from tigra.version import __version__
 
 SAVE_EVERY = 60  # seconds between saves of an unfinished run
-QUICK_IMAGES = 300  # of each kind on which a quick run is measured, at most
+QUICK_IMAGES = 300  # at most so many per split in a quick run
 
 
 class Experiment:
-    """The runs of one table, in a folder: a JSON file for each finished run, and the model it trained.
+    """The runs of one table, in a folder with a JSON file and a model for each finished run.
 
-    folder : where records and models are kept; those of an earlier start are used again, unless their settings differ
-    quick : few epochs and images, to try the machinery
-    seeds : how many runs of each row, at most, if not as many as the table says
-    where : data_dir of `load_dataset`
-    only : keys of the rows to run, if not all
-    finished : nothing will be run: without `seeds` a row has all the runs that the folder has, more than the table
-        asks for, too
+    Parameters
+    ----------
+    table : Table
+        The table.
+    folder : path
+        Folder of records and models. Those of an earlier start are used again if their settings are equal.
+    quick : bool
+        Use few epochs and images, to test the setup.
+    seeds : int, optional
+        Number of runs per row; by default as in the table.
+    threads : int
+        Number of worker threads.
+    where : path, optional
+        `data_dir` of `load_dataset`.
+    only : sequence of str
+        Keys of the rows to run; empty for all.
+    finished : bool
+        Run nothing. Without `seeds`, a row then has all runs in the folder, even more than in the table.
     """
 
     def __init__(self, table: Table, folder, quick=False, seeds=None, threads=1, where=None, only=(), finished=False):
@@ -53,11 +65,11 @@ class Experiment:
         self.rows = [row for row in table.rows if row.key in (only or keys)]
 
     def runs(self) -> list[tuple[Row, int]]:
-        """Every run there is to do: (row, number of the seed or fold)."""
+        """Return all runs as (row, number of the seed or fold)."""
         return [(row, number) for row in self.rows for number in self.numbers(row)]
 
     def numbers(self, row: Row) -> list[int]:
-        """Seeds or folds of a row's runs."""
+        """Return the seeds or folds of a row."""
         is_limited = row.over == "fold" or row.is_fixed
         if self.seeds is not None:
             return list(range(min(self.seeds, row.runs) if is_limited else self.seeds))
@@ -66,25 +78,25 @@ class Experiment:
         return sorted({*wanted, *kept}) if self.finished else list(wanted)
 
     def _kept_numbers(self, row: Row) -> list[int]:
-        """Seeds or folds of a row of which the folder has a file."""
+        """Return the seeds or folds of a row that have a file in the folder."""
         before, after = f"{row.key}-{row.over}-", self.path(row, 0).name.rpartition("-0")[2]
         names = [path.name for path in self.folder.glob(f"{before}*{after}")]
         numbers = [name.removeprefix(before).removesuffix(after) for name in names]
         return [int(number) for number in numbers if number.isdecimal()]
 
     def finished_rows(self) -> list[Row]:
-        """Rows of which at least one run is finished."""
+        """Return the rows with at least one finished run."""
         return [row for row in self.rows if any(self.record(row, number) for number in self.numbers(row))]
 
     def recipe(self, row: Row):
-        """The recipe of a row; an object, so that one that is spelt in another way is still the same."""
+        """Return the recipe of a row as an object, so that old spellings in files compare equal."""
         recipe = find_method(row.method).recipe(row.dataset, row.recipe)
         if self.quick and isinstance(recipe, Recipe):
             recipe = recipe.with_changes(self.table.quick_fit)
         return recipe
 
     def settings(self, row: Row, number: int) -> dict:
-        """All that decides a run's numbers, as JSON knows it: what a record holds."""
+        """Return all settings that affect the results of a run, ready for JSON."""
         data = row.data | (self.table.quick_data if self.quick else {})
         data = data | ({"fold": number} if row.over == "fold" else {"seed": number})
         recipe = self.recipe(row)
@@ -99,21 +111,21 @@ class Experiment:
         return json.loads(json.dumps(settings))
 
     def is_of(self, found, row: Row, number: int) -> bool:
-        """Whether settings in a file are those of a run; recipes are compared as objects."""
+        """Return True if the settings in a file are those of a run; recipes are compared as objects."""
         wanted = self.settings(row, number)
         if not isinstance(found, dict) or found | {"recipe": None} != wanted | {"recipe": None}:
             return False
         try:
             return self.recipe(row) == (found["recipe"] and find_method(row.method).read_recipe(found["recipe"]))
-        except (TigraError, KeyError, TypeError, AttributeError):  # a file may hold anything
+        except (TigraError, KeyError, TypeError, AttributeError):  # a file may contain anything
             return False
 
     def path(self, row: Row, number: int, ending: str = ".json") -> Path:
-        """The file of a run."""
+        """Return the path of a file of a run."""
         return self.folder / f"{row.key}-{row.over}-{number}{'-quick' if self.quick else ''}{ending}"
 
     def record(self, row: Row, number: int) -> dict | None:
-        """What a finished run found, or None; a file that is damaged or of other settings counts as none."""
+        """Return the record of a finished run; None if it is missing, damaged or of other settings."""
         try:
             record = json.loads(self.path(row, number).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -122,15 +134,15 @@ class Experiment:
         return record if is_ours and is_whole(record, self.table.tests[row.dataset]) else None
 
     def left_out(self) -> list[Path]:
-        """Files of runs that count as none: they are damaged, or of other settings than today's."""
+        """Return the files of runs that are damaged or of other settings than the current ones."""
         paths = [self.path(row, number) for row, number in self.runs() if self.record(row, number) is None]
         return [path for path in paths if path.exists()]
 
     def run(self, row: Row, number: int, watch: Watch = Watch()) -> dict:  # noqa: B008
-        """Do one run, or go on with it, and keep its record; Stopped is raised when the watch says so."""
+        """Do or continue one run and save its record; raise Stopped if the watch asks for it."""
         settings = self.settings(row, number)
         self.folder.mkdir(parents=True, exist_ok=True)
-        check_writable(self.path(row, number), "the record")  # now, not after an hour of training
+        check_writable(self.path(row, number), "the record")  # before an hour of training
         watch.look(f"loading {row.dataset}")
         splits = self._load(settings, {}, watch)
         model, facts = self._finished(row, number, settings, splits, watch)
@@ -154,10 +166,10 @@ class Experiment:
         )
 
     def _finished(self, row, number, settings, splits, watch) -> tuple[Classifier, dict]:
-        """(model, facts) of a run: the one that an earlier start finished, or went on with, or a new one."""
+        """Return (model, facts) of a run: finished earlier, continued, or new."""
         path = self.path(row, number, ".npz")
         kept = self._kept_model(path, row, number, splits)
-        if kept and kept.resume is None:  # finished, but stopped before its accuracy was written down
+        if kept and kept.resume is None:  # trained, but stopped before its accuracy was saved
             model = kept.network
             facts = {"architecture": model.options.architecture, "parameters": model.n_parameters}
             return model, facts | effort_of(kept.training)
@@ -171,17 +183,17 @@ class Experiment:
         return run.model, facts | effort(seconds)
 
     def _started(self, kept, row, settings, splits, path) -> tuple[Run, float]:
-        """A run, new or the one that an earlier start left unfinished; and the seconds it has had."""
+        """Return (run, seconds so far): the unfinished run of an earlier start, or a new one."""
         if kept:
             try:
                 return resume(kept, splits, path, self.threads), effort_of(kept.training)["seconds"]
             except TigraError:
-                pass  # none that helps: begin anew
+                pass  # unusable: start again
         seed = settings["data"].get("seed", 0)
         return find_method(row.method).start(splits, self.recipe(row), seed, self.threads), 0.0
 
     def _kept_model(self, path, row: Row, number: int, splits: Splits) -> Model | None:
-        """The model that an earlier start left, finished or not, if it is of these settings and images."""
+        """Return the model of an earlier start, finished or not, if settings and images are equal."""
         try:
             model = load_model(path)
         except TigraError:
@@ -191,8 +203,8 @@ class Experiment:
         return model if same and "seconds" in facts and are_numbers(effort_of(facts)) else None
 
     def _measured(self, model, settings, splits, watch) -> dict:
-        """Accuracies; a stop is heeded, because the model is kept and only this is done again."""
-        tests = {}
+        """Measure the accuracies; may stop at any time, as the model is already saved."""
+        tests: dict[str, list[float]] = {}
         for name, changes in settings["tests"].items():
             same = changes.items() <= splits.options.items()
             made = splits if same else self._load(settings, changes, watch)
@@ -213,52 +225,65 @@ class Experiment:
         )
 
     def markdown(self) -> str:
-        """The table of what is finished."""
-        lines = []
-        for dataset, tests in self.table.tests.items():
-            rows = [row for row in self.rows if row.dataset == dataset]
-            if not rows:
-                continue
-            names = list(tests)
-            header = ["", "paper", *(f"test, {name}" for name in names), "upright test", "valid", "train"]
-            header += ["runs", "parameters", "epochs", "seconds"]
-            lines += ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
-            lines += ["| " + " | ".join(self._cells(row, names)) + " |" for row in rows]
-            lines += ["", *self._protocols(rows), ""]
-        return "\n".join(lines[:-1])
+        """Return the table of the finished runs."""
+        return table_markdown(self.table, self.rows, self._records)
 
-    def _cells(self, row: Row, tests: list[str]) -> list[str]:
-        records = [record for n in self.numbers(row) if (record := self.record(row, n))]
-        accuracies = [record["accuracy"] for record in records]
-        cells = [row.words, row.paper or "-"]
-        cells += [spread([100 * statistics.mean(a["test"][t]) for a in accuracies if t in a["test"]]) for t in tests]
-        cells += [
-            spread([100 * a[part] for a in accuracies if part in a]) for part in ("test_upright", "valid", "train")
-        ]
-        plural = "s" if len(records) != 1 else ""
-        cells += [f"{len(records)} {row.over}{plural}"]
-        cells += [one_or_range([record.get(key) for record in records]) for key in ("parameters", "epochs")]
-        return [*cells, f"{statistics.mean(r['seconds'] for r in records):.0f}" if records else "-"]
-
-    def _protocols(self, rows) -> list[str]:
-        """One for each way in which runs were made; folds are all made in one way."""
-        found = [(row, n, record) for row in rows for n in self.numbers(row) if (record := self.record(row, n))]
-        texts = [
-            record["protocol"].replace(f", fold {n},", ", each object in turn,")
-            if row.over == "fold"
-            else record["protocol"]
-            for row, n, record in found
-        ]
-        return [f"Protocol: {text}." for text in dict.fromkeys(texts)]
+    def _records(self, row: Row) -> dict[int, dict]:
+        return {n: record for n in self.numbers(row) if (record := self.record(row, n))}
 
     def n_threads(self) -> str:
-        """On how many threads the finished runs were trained: a number, or a range.
-
-        Those of another start count as they were, not as they would be today.
-        """
+        """Return the number of threads with which the finished runs were trained, or its range."""
         return one_or_range([record.get("threads") for row, n in self.runs() if (record := self.record(row, n))])
 
 
+def table_markdown(table: Table, rows: Sequence[Row], records_of: Callable[[Row], dict[int, dict]]) -> str:
+    """Return a Markdown table of finished runs, with the protocols below it.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    rows : sequence of Row
+        Its rows to show.
+    records_of : callable
+        Function from a row to its records, by seed or fold.
+    """
+    lines = []
+    for dataset, tests in table.tests.items():
+        found = [(row, records_of(row)) for row in rows if row.dataset == dataset]
+        if not found:
+            continue
+        header = ["", "paper", *(f"test, {name}" for name in tests), "upright test", "valid", "train"]
+        header += ["runs", "parameters", "epochs", "seconds"]
+        lines += ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
+        lines += ["| " + " | ".join(_cells(row, list(kept.values()), tests)) + " |" for row, kept in found]
+        lines += ["", *_protocols(found), ""]
+    return "\n".join(lines[:-1])
+
+
+def _cells(row: Row, records: list[dict], tests: Iterable[str]) -> list[str]:
+    accuracies = [record["accuracy"] for record in records]
+    cells = [row.words, row.paper or "-"]
+    cells += [spread([100 * statistics.mean(a["test"][t]) for a in accuracies if t in a["test"]]) for t in tests]
+    cells += [spread([100 * a[part] for a in accuracies if part in a]) for part in ("test_upright", "valid", "train")]
+    plural = "s" if len(records) != 1 else ""
+    cells += [f"{len(records)} {row.over}{plural}"]
+    cells += [one_or_range([record.get(key) for record in records]) for key in ("parameters", "epochs")]
+    return [*cells, f"{statistics.mean(r['seconds'] for r in records):.0f}" if records else "-"]
+
+
+def _protocols(found: list[tuple[Row, dict[int, dict]]]) -> list[str]:
+    """Return one line per protocol; all folds share one."""
+    texts = [
+        record["protocol"].replace(f", fold {n},", ", each object in turn,")
+        if row.over == "fold"
+        else record["protocol"]
+        for row, records in found
+        for n, record in records.items()
+    ]
+    return [f"Protocol: {text}." for text in dict.fromkeys(texts)]
+
+
 def _as_given(data: dict) -> dict:
-    """Options as `load_dataset` wants them: JSON has made lists of tuples."""
+    """Return options for `load_dataset`; JSON has turned tuples into lists."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}

@@ -1,7 +1,7 @@
-"""Runs as things: a classifier on its way, trained or fitted on a data set, kept in a model file, and measured.
+"""Runs: train or fit a classifier on a data set, save it in a model file, and measure it.
 
-A run has `steps`, which does the work and pauses where the run may be saved, `save`, `model` and `facts`. `perform` is
-the one loop around them: `tigra train`, `tigra reproduce` and the benchmarks all use it.
+A run has `steps`, which does the work and yields where the run may be saved, `save`, `model` and `facts`. `perform` is
+the loop around them. `tigra train`, `tigra reproduce` and the benchmarks use it.
 """
 
 from __future__ import annotations
@@ -22,35 +22,45 @@ from tigra.models.network import Network
 from tigra.options import FitOptions
 from tigra.training import Training
 
-SAVE_EVERY = 10  # seconds between saves, so that a power cut costs little
+SAVE_EVERY = 10  # seconds between saves
 
 
 class Stopped(Exception):
-    """The run was told to stop; what it has learned is in its model file."""
+    """Raised when a run was asked to stop; its state is in its model file."""
 
 
 class Watch(NamedTuple):
-    """What a caller wants to see and to say while runs go on.
+    """Callbacks for progress and for stopping a run.
 
-    show : called with (what is done, how many, of how many); should_stop : asked after every step, and by every `look`
+    Attributes
+    ----------
+    show : callable
+        Called with (description, number done, total).
+    should_stop : callable
+        Returns True to stop the run. Called after every step and by every `look`.
     """
 
     show: Callable[[str, int, int], None] = lambda what, done, total: None
     should_stop: Callable[[], bool] = lambda: False
 
     def look(self, what: str, done: int = 0, total: int = 0) -> None:
-        """Show it, and raise Stopped if that is wanted: where nothing is lost by it."""
+        """Show progress, and raise Stopped if requested; call it only where nothing is lost."""
         if self.should_stop():
             raise Stopped
         self.show(what, done, total)
 
 
 class Run:
-    """A classifier on its way.
+    """Base class of runs, which train or fit one classifier.
 
-    splits : the data set
-    is_finished : whether nothing is left to do
-    can_resume : whether what `save` writes of an unfinished run says how to go on
+    Attributes
+    ----------
+    splits : Splits
+        The data set.
+    is_finished : bool
+        True if nothing is left to do.
+    can_resume : bool
+        True if `save` stores what is needed to continue an unfinished run.
     """
 
     splits: Splits
@@ -58,31 +68,31 @@ class Run:
     can_resume = False
 
     def steps(self, watch: Watch) -> Iterator[None]:
-        """Do the work, pausing where the run may be saved; ends early, or raises Stopped, if the watch says so."""
+        """Do the work; yield where the run may be saved, and end early or raise Stopped if the watch asks."""
         raise NotImplementedError
 
     @property
     def model(self) -> Classifier:
-        """The best classifier so far."""
+        """Best classifier so far."""
         raise NotImplementedError
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a report says of the run, ready for JSON."""
+        """Facts about the run for reports, ready for JSON."""
         return {"architecture": self.model.options.architecture, "parameters": self.model.n_parameters}
 
     @property
     def summary(self) -> str:
-        """How the classifier came about, in a few words."""
+        """How the classifier was made, in a few words."""
         return "fitted"
 
     def save(self, path, report: dict | None = None, **more) -> None:
-        """Write the best classifier so far, with what is known of the run, and `more`."""
+        """Save the best classifier so far, with facts about the run and `more`."""
         save(self.model, path, data_facts(self.splits, report) | more)
 
 
 class NetworkRun(Run):
-    """A network in training; when it is stopped, its file says how to go on, to the same bits as without a stop."""
+    """The training of a network; a resumed run gives bit for bit the same result as an uninterrupted one."""
 
     can_resume = True
 
@@ -91,11 +101,11 @@ class NetworkRun(Run):
 
     @property
     def is_finished(self) -> bool:  # type: ignore[override]  # other runs set it at their end
-        """Whether the last epoch is done."""
+        """True after the last epoch."""
         return self.training.is_finished
 
     def steps(self, watch: Watch) -> Iterator[None]:
-        """Train, pausing after every epoch."""
+        """Train; yield after every epoch."""
         training = self.training
         training.should_stop = watch.should_stop
         training.on_progress = lambda what, done, total: watch.show(what + self._so_far(), done, total)
@@ -103,7 +113,7 @@ class NetworkRun(Run):
             yield
 
     def _so_far(self) -> str:
-        """What the epochs brought, for a live line."""
+        """Return the results so far, for a live line."""
         best = self.training.best_epoch
         if best is None:
             return ""
@@ -114,7 +124,7 @@ class NetworkRun(Run):
 
     @property
     def model(self) -> Classifier:
-        """The network with the best parameters so far."""
+        """Network with the best parameters so far."""
         return self.training.best_network()
 
     @property
@@ -127,11 +137,11 @@ class NetworkRun(Run):
 
     @property
     def summary(self) -> str:
-        """Which epoch was the best, of how many."""
+        """Best epoch and number of epochs."""
         return f"best epoch {self.facts['best_epoch']} of {self.facts['epochs']} (by upright validation)"
 
     def save(self, path, report: dict | None = None, **more) -> None:
-        """Write the best network so far, its history, and the state to resume from."""
+        """Save the best network so far, its history, and the state to resume from."""
         training, best = self.training, self.training.best_epoch
         facts = {
             "options": asdict(training.options),
@@ -143,14 +153,14 @@ class NetworkRun(Run):
 
 
 class DeepScatRun(Run):
-    """DeepScat on its way: features of training and validation images, then planes and settings."""
+    """The fitting of DeepScat: features of training and validation images, then the classifier."""
 
     def __init__(self, recipe, splits: Splits, seed: int = 0, threads: int = 1):
         self.recipe, self.splits, self.seed, self.threads = recipe, splits, seed, threads
         self._model: Classifier | None = None
 
     def steps(self, watch: Watch) -> Iterator[None]:
-        """Fit; features that were computed before a stop are found in the cache folder."""
+        """Fit; features computed before a stop are read from the cache folder."""
         recipe = self.recipe
         self._model, _ = fit_deepscat(
             self.splits,
@@ -168,23 +178,23 @@ class DeepScatRun(Run):
 
     @property
     def model(self) -> Classifier:
-        """The fitted classifier."""
+        """Fitted classifier."""
         assert self._model is not None, "steps comes first"
         return self._model
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Architecture, number of fitted numbers, and the seed, which decided only the split."""
+        """Architecture, number of parameters, and the seed, which only affects the split."""
         return super().facts | {"seed": self.seed}
 
     @property
     def summary(self) -> str:
-        """Whether settings were chosen."""
+        """Whether settings were chosen on validation images."""
         return "fitted, settings by upright validation" if self.recipe.candidates else "fitted as printed"
 
 
 class NearestRun(Run):
-    """One nearest neighbour on pixels: nothing to learn, nothing to save."""
+    """One nearest neighbour on pixels: nothing to train, nothing to save."""
 
     is_finished = True
 
@@ -192,28 +202,48 @@ class NearestRun(Run):
         self.splits = splits
 
     def steps(self, watch: Watch) -> Iterator[None]:
-        """There is nothing to do."""
+        """Do nothing."""
         yield from ()
 
     @property
     def model(self) -> Classifier:
-        """The training images and their labels."""
+        """Training images and their labels."""
         return NearestNeighbour(*self.splits.train, self.splits.class_names)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """None: it has neither architecture nor parameters."""
+        """Empty; there is neither architecture nor parameters."""
         return {}
 
     def save(self, path, report: dict | None = None, **more) -> None:
-        """Nothing is learned, so nothing is saved."""
+        """Save nothing."""
 
 
 def perform(run: Run, path=None, watch: Watch | None = None, save_every: float = SAVE_EVERY, facts=None) -> float:
-    """The run loop: work, save now and then and at the end. Returns the seconds; raises Stopped if told to stop.
+    """Do a run; save it regularly and at the end.
 
-    path : the model file, or None to save nothing
-    facts : function from the seconds so far to further facts for the model file
+    Parameters
+    ----------
+    run : Run
+        The run.
+    path : path, optional
+        Model file; None saves nothing.
+    watch : Watch, optional
+        Callbacks for progress and for stopping.
+    save_every : float
+        Seconds between saves.
+    facts : callable, optional
+        Function from the seconds so far to further facts for the model file.
+
+    Returns
+    -------
+    float
+        Seconds that the run took.
+
+    Raises
+    ------
+    Stopped
+        If the watch asked to stop before the run was finished.
     """
     watch = watch or Watch()
     started = last_save = time.monotonic()
@@ -235,9 +265,9 @@ def perform(run: Run, path=None, watch: Watch | None = None, save_every: float =
 
 
 def resume(model: Model, splits: Splits, path, threads: int = 1) -> NetworkRun:
-    """The run that a model file (read from `path`) holds, ready to go on, to the same bits as without a stop."""
+    """Return the unfinished run of a model file (read from `path`), ready to continue."""
     if model.resume is None:
-        raise ModelFileError(f"{path} holds a finished run, there is nothing to resume; start a new one.")
+        raise ModelFileError(f"{path} has a finished run, which cannot be resumed; start a new one.")
     arrays, numbers = model.resume
     try:
         assert isinstance(model.network, Network)
@@ -249,8 +279,8 @@ def resume(model: Model, splits: Splits, path, threads: int = 1) -> NetworkRun:
         training.restore(arrays, numbers)
     except DatasetError:
         raise
-    except Exception as error:  # the file's numbers may be of any kind
-        raise ModelFileError(f"{path} does not say how to go on ({error}); start a new run.") from error
+    except Exception as error:  # the file may contain anything
+        raise ModelFileError(f"{path} has no usable record of its run ({error}); start a new run.") from error
     return NetworkRun(training, splits)
 
 
@@ -258,7 +288,7 @@ def resume(model: Model, splits: Splits, path, threads: int = 1) -> NetworkRun:
 
 
 def data_facts(splits: Splits, report: dict | None = None) -> dict[str, Any]:
-    """What a model file says of the data set, and of the accuracy, where it is known."""
+    """Return the facts about the data set, and the accuracy if known, for a model file."""
     return {
         "dataset": splits.name,
         "dataset_options": splits.options,
@@ -270,7 +300,7 @@ def data_facts(splits: Splits, report: dict | None = None) -> dict[str, Any]:
 
 
 def measured_parts(splits: Splits) -> dict:
-    """The splits that accuracy is reported on; transformed test images only where there are any."""
+    """Return the splits that accuracy is reported on; transformed test images only if there are any."""
     parts = {"train": splits.train, "valid": splits.valid, "test_upright": splits.test_upright}
     return parts | ({"test_transformed": splits.test} if splits.transform else {})
 
@@ -282,9 +312,9 @@ def run_report(
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     **facts,
 ) -> dict:
-    """What came out, ready for JSON, with further facts; accuracies as fractions.
+    """Measure the accuracies (as fractions) and return a report with further facts, ready for JSON.
 
-    on_progress : called with (what is done, how many, of how many)
+    `on_progress` is called with (description, number done, total).
     """
     parts = measured_parts(splits)
 

@@ -1,4 +1,4 @@
-"""The paper's tables as lists of runs: what to train, what to test on, and what the paper has there. Data, not code."""
+"""The tables of the paper as data: what to train, what to test on, and the paper's numbers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,28 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table: one way to classify, tried with several seeds or on several folds.
+    """A row of a table: one method, run with several seeds or on several folds.
 
-    key : short name, for files; words : what stands in the table; paper : the paper's number there
-    method, recipe : names, see `tigra.experiments.methods`
-    data : options of `load_dataset`
-    over : "seed", each run has its own, or "fold", seed 0 and one fold after the other
-    runs : how many
-    is_fixed : nothing of it is drawn by the seed, so that more runs would only be the same again
+    Attributes
+    ----------
+    key : str
+        Short name, for files.
+    words : str
+        Text in the table.
+    dataset : str
+        Name of the data set.
+    paper : str
+        Number in the paper.
+    method, recipe : str
+        Names, see `tigra.experiments.methods`.
+    data : dict
+        Options of `load_dataset`.
+    over : {"seed", "fold"}
+        Each run has its own seed, or seed 0 and its own fold.
+    runs : int
+        Number of runs.
+    is_fixed : bool
+        True if nothing depends on the seed, so that more runs would be equal.
     """
 
     key: str
@@ -33,11 +47,19 @@ class Row:
 class Table:
     """A table to reproduce.
 
-    tests : of each data set, by name, further options of `load_dataset` with which test images are made; the first
-        is the one to compare with the paper
-    transformations : how often test images are transformed anew, where they are
-    quick_data, quick_fit, quick_transformations : changes with which the machinery can be tried in a minute or so; the
-        numbers mean nothing
+    Attributes
+    ----------
+    title : str
+        Title of the table.
+    rows : tuple of Row
+        Its rows.
+    tests : dict
+        For each data set, further options of `load_dataset` that make the test images, by name. The first
+        one is compared with the paper.
+    transformations : int
+        How often test images are transformed and measured.
+    quick_data, quick_fit, quick_transformations
+        Changes for a test of the setup in about a minute; the numbers mean nothing.
     """
 
     title: str
@@ -58,7 +80,7 @@ BY_OBJECT = {"split": "object"}
 FEW_DIGITS = {"n_train": 500, "n_valid": 200}
 FIFTH = {
     "n_train": 10_000
-}  # of MNIST's training digits: the curve takes many networks, and DeepScat's features take long
+}  # of MNIST's training digits: the curve needs many networks, and DeepScat's features take long
 
 ON_ROTATED = "trained on rotated digits"
 AS_PRINTED, BEST = "TIGraNet, as printed", "TIGraNet, best"
@@ -70,7 +92,7 @@ SCATTERING = {"paper": "as printed", "best": "settings by validation"}
 
 
 def _others(dataset: str, paper: dict[str, str], key: str = "", words: str = "", **more) -> tuple[Row, ...]:
-    """Rows of the methods that TIGraNet is compared with, those that the paper has there, with both start values."""
+    """Return rows of the baselines that are in `paper`, with both initialisations."""
     rows = []
     for method, name in {"convnet": "ConvNet", "stn": "STN", "harmnet": "HarmNet", "deepscat": "DeepScat"}.items():
         if method in paper:

@@ -1,13 +1,13 @@
-"""Figures of a trained network: the paper's, and some more, as PNG and SVG, with captions.
+"""Figures of a trained network, those of the paper and others, as PNG and SVG with captions.
 
-    from tigra.exhibit import exhibit
+    from tigra.figures.exhibit import exhibit
     from tigra import figures
 
     shown = exhibit(network, splits)
-    figures.draw(shown, "filters")       # a matplotlib figure, and its caption
-    figures.write(shown, "folder")       # all of them, and a page to look at them
+    figures.draw(shown, "filters")       # a matplotlib figure and its caption
+    figures.write(shown, "folder")       # all figures, and an HTML page with them
 
-What is drawn is computed in `tigra.figures.inspection`; matplotlib, an extra, is imported when a figure is drawn.
+`tigra.figures.inspection` computes what is drawn. matplotlib is optional and only imported to draw a figure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tigra.model_file import write_atomically
 
 
 class Entry(NamedTuple):
-    """A figure: its title, which of the paper's figures it is, and the function that draws it."""
+    """A figure: its title, the corresponding figure of the paper, and the function that draws it."""
 
     title: str
     paper: str
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 OURS = "not in the paper"
-FIGURES = {  # in the order of the path from image to label
+FIGURES = {  # in the order from image to label
     "labels": Entry("Test images and predicted labels", "the paper's Figure 1, fig:adv", labels),
     "graph": Entry("From pixels to a graph", "the input of the paper's Figure 2, fig:architecture", graph),
     "filters": Entry("Filters in the spectral domain", "the paper's Figure 9, fig:filter_ex", filters),
@@ -46,7 +46,7 @@ FIGURES = {  # in the order of the path from image to label
         "Feature maps after pooling", "the paper's Figures 4 and 10, fig:pool and fig:feature_maps_examples", pooling
     ),
     "statistics": Entry("The statistics layer", "the paper's Figure 5, fig:stat_layer_im", statistics),
-    "turn": Entry("Features under a full turn", f"{OURS}; the invariance that its Figure 5 claims", turn),
+    "turn": Entry("Features over a full rotation", f"{OURS}; the invariance that its Figure 5 claims", turn),
     "training": Entry("Training curves", OURS, training),
     "confusion": Entry("Confusion matrix", f"{OURS}; its accuracies are in tab:comparison", confusion),
     "mistakes": Entry("Misclassified images and their maps", "the paper's Figure 12, fig:il_big", mistakes),
@@ -56,7 +56,25 @@ KINDS = "png", "svg"
 
 
 def draw(exhibit: Exhibit, name: str):
-    """(matplotlib figure, caption) of one of FIGURES; UsageError if this network has nothing to show there."""
+    """Draw one of FIGURES.
+
+    Parameters
+    ----------
+    exhibit : Exhibit
+        The network and its test images, from `tigra.figures.exhibit.exhibit`.
+    name : str
+        Name of the figure.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    caption : str
+
+    Raises
+    ------
+    UsageError
+        If there is no such figure, or this network has nothing to show in it.
+    """
     if name not in FIGURES:
         raise UsageError(f"There is no figure {name!r}; choose one of {', '.join(FIGURES)}.")
     try:
@@ -73,17 +91,31 @@ def write(
     animated: bool = True,
     on_progress: Callable[[str, int, int], None] = lambda name, done, total: None,
 ) -> tuple[list[dict], list[dict]]:
-    """Write all figures and index.html into a folder, which is made if need be; existing files are replaced.
+    """Write all figures and index.html to a folder.
 
-    kinds : "png", "svg" or both; animated : also write turning.gif
-    on_progress : called with (name of the figure, how many are done, of how many)
+    Parameters
+    ----------
+    exhibit : Exhibit
+        The network and its test images.
+    folder : path
+        Folder to write to. It is created if it does not exist; existing files are replaced.
+    kinds : tuple of str
+        "png", "svg" or both.
+    animated : bool
+        Also write turning.gif.
+    on_progress : callable
+        Called with (name of the figure, number done, total).
 
-    Returns (entries, skipped): figure, title, paper, caption and files of each figure; figure and reason of
-    those that this network cannot have.
+    Returns
+    -------
+    entries : list of dict
+        Name, title, figure of the paper, caption and files of each figure.
+    skipped : list of dict
+        Name of each figure that this network cannot have, and the reason.
     """
     folder = Path(folder)
     entries, skipped = [], []
-    with drawing():  # before the folder is made: without matplotlib nothing is left behind
+    with drawing():  # fails without matplotlib, before the folder is made
         folder.mkdir(parents=True, exist_ok=True)
         for done, (name, entry) in enumerate(FIGURES.items()):
             on_progress(name, done, len(FIGURES) + animated)
@@ -100,7 +132,7 @@ def write(
         content, caption = turning(exhibit)
         write_atomically(folder / f"{ANIMATION}.gif", content)
         paper = "in motion, the paper's Figures 8 and 10, fig:VFM and fig:feature_maps_examples"
-        entries.append(_record(ANIMATION, "One image turning", paper, caption, [f"{ANIMATION}.gif"]))
+        entries.append(_record(ANIMATION, "A rotating image", paper, caption, [f"{ANIMATION}.gif"]))
     network = exhibit.network
     facts = f"{network.options.architecture}, {network.n_parameters} parameters, on {exhibit.dataset}"
     text = page(f"Figures of a network trained on {exhibit.dataset}", facts, entries, skipped)

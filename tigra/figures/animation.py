@@ -1,4 +1,4 @@
-"""One image turning, with its active nodes and class probabilities, as an animated GIF."""
+"""A rotating image with its active nodes and class probabilities, as an animated GIF."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tigra.figures.tiles import largest_size, show_image, show_map
 
 N_FRAMES = 72
 FRAME_MS = 70
-N_COLOURS = 64  # of the GIF's palette; fewer colours, smaller file
+N_COLOURS = 64  # of the palette; fewer colours make the file smaller
 MOST_BARS = 10
 
 
 def turning(exhibit: Exhibit, n_frames: int = N_FRAMES) -> tuple[bytes, str]:
-    """(content of the GIF, caption): a full turn in n_frames steps."""
+    """Return (content of the GIF, caption) for a full rotation in n_frames steps."""
     from PIL import Image
 
     network = exhibit.network
@@ -35,14 +35,14 @@ def turning(exhibit: Exhibit, n_frames: int = N_FRAMES) -> tuple[bytes, str]:
     n_right = int((turned.probabilities[:-1].argmax(axis=1) == exhibit.upright.labels[exhibit.subject]).sum())
     text = (
         f"An image of class {exhibit.class_names[exhibit.upright.labels[exhibit.subject]]} of {exhibit.dataset} in a"
-        f" full turn ({exhibit.interpolation} interpolation), with the active nodes of its first map after pooling and"
-        f" the class probabilities (bold: the true class). Named rightly at {n_right} of {n_frames} angles."
+        f" full rotation ({exhibit.interpolation} interpolation), with the active nodes of its first map after pooling"
+        f" and the class probabilities (bold: the true class). Classified correctly at {n_right} of {n_frames} angles."
     )
     return content.getvalue(), text
 
 
 def _common_palette(frames):
-    """One palette for all frames, found on a few of them: colours that flicker would make the file large."""
+    """Return one palette for all frames, from a few of them; flickering colours would make the file large."""
     from PIL import Image
 
     few = [frames[i] for i in spread(len(frames), 6)]
@@ -51,13 +51,13 @@ def _common_palette(frames):
         sheet.paste(frame, (0, place * frame.height))
     palette = sheet.quantize(N_COLOURS, method=Image.Quantize.MEDIANCUT)
     colours = np.array(palette.getpalette()).reshape(-1, 3)
-    colours[(colours >= 250).all(axis=1)] = 255  # the ground is white, not nearly so
+    colours[(colours >= 250).all(axis=1)] = 255  # make the background pure white
     palette.putpalette(colours.ravel().tolist())
     return palette
 
 
 def _frames(exhibit: Exhibit, turned: FullTurn, pooled: list[Step]):
-    """Yield the pixels of each frame, (height, width, 3): what stays is drawn once, what moves over and over."""
+    """Yield the pixels of each frame, (height, width, 3); the static parts are drawn once."""
     margin, names = exhibit.network.options.margin, exhibit.class_names
     truth = int(exhibit.upright.labels[exhibit.subject])
     n_panels = 1 + len(pooled)
@@ -96,7 +96,7 @@ def _active_nodes(panel, step: Step):
 
 
 def _bars(panel, turned: FullTurn, names, truth: int):
-    """(bars, their classes): all classes, or of many the most likely ones over the turn and the true one."""
+    """Return (bars, their classes): all classes, or of many the most likely ones and the true one."""
     likely = np.argsort(-turned.probabilities.max(axis=0), kind="stable")
     shown = sorted({truth, *map(int, likely[: MOST_BARS - 1])}) if len(names) > MOST_BARS else list(range(len(names)))
     bars = panel.barh(range(len(shown)), np.ones(len(shown)), color="0.7", height=0.7)

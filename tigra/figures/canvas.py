@@ -1,4 +1,4 @@
-"""Paper and pens: matplotlib when it is needed, colours for every reader, names that can be written."""
+"""Style of the figures: matplotlib settings, colours, and text that the font can show."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from tigra.errors import UsageError
 
-WIDTH = 7.2  # inches: the text width of a printed page, so that letters of 8 points stay 8 points
+WIDTH = 7.2  # inches, the text width of a printed page
 DPI = 150
-# Okabe and Ito's colours, safe for colour-blind readers, without yellow, which is too pale for a line
+# colours of Okabe and Ito, safe for colour-blind readers; yellow is too pale for lines
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = LINES = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 )  # fmt: skip
 MARKERS = "osD^vPX"
 SEQUENTIAL, SIGNED = "cividis", "RdBu_r"
-COUNTS = "viridis"  # no grey in its middle, where grey stands for something else
+COUNTS = "viridis"  # no grey, which has another meaning
 STYLE = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 8,
@@ -32,13 +32,13 @@ STYLE = {
     "axes.spines.right": False,
     "lines.linewidth": 1.4,
     "image.interpolation": "nearest",
-    "svg.hashsalt": "tigra",  # the same figure is the same file
+    "svg.hashsalt": "tigra",  # makes files reproducible
 }
 
 
 @contextlib.contextmanager
 def drawing():
-    """While this lasts, matplotlib is there, and figures look as they should."""
+    """Context manager that sets the style of figures; raises UsageError without matplotlib."""
     try:
         import matplotlib
     except ImportError as error:
@@ -48,7 +48,7 @@ def drawing():
 
 
 def new_figure(height: float, width: float = WIDTH, layout: str | None = "constrained"):
-    """An empty figure of this size in inches; no window, no global state."""
+    """Return an empty figure of this size in inches, without a window or global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -58,14 +58,14 @@ def new_figure(height: float, width: float = WIDTH, layout: str | None = "constr
 
 
 def as_files(figure, kinds, title: str, description: str) -> dict[str, bytes]:
-    """The contents of files of these kinds, "png" and "svg", the same for the same figure."""
+    """Return the contents of files of these kinds, "png" and "svg"; they are reproducible."""
     contents = {}
     for kind in kinds:
         content = io.BytesIO()
         facts: dict[str, str | None] = {"Title": title, "Description": description}
         facts |= {"Date": None, "Creator": "tigra"} if kind == "svg" else {"Software": "tigra"}
         figure.savefig(content, format=kind, dpi=DPI, metadata=facts)
-        figure.set_layout_engine("none")  # places are found once, and hold for the next kind
+        figure.set_layout_engine("none")  # keep the layout for the next kind
         contents[kind] = content.getvalue()
     return contents
 
@@ -79,7 +79,7 @@ def _known_letters() -> frozenset[int]:
 
 
 def written(name: str, longest: int = 18) -> str:
-    """A class name as the font can write it, not too long, and never taken for mathematics.
+    """Return a class name that the font can show, shortened, with $ escaped.
 
     >>> print(written("cat"), written("price $5"), written("a very long name of a class", longest=11))
     cat price \\$5 a ve...lass
@@ -93,7 +93,7 @@ def written(name: str, longest: int = 18) -> str:
 
 
 def line_colours(n_lines: int) -> list:
-    """A colour for each of n lines: distinct ones for a few, a range from dark to light for many."""
+    """Return n colours: distinct ones for a few lines, from dark to light for many."""
     if n_lines <= len(LINES):
         return list(LINES[:n_lines])
     from matplotlib import colormaps

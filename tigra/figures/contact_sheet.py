@@ -1,4 +1,4 @@
-"""A data set at a glance: classes in rows; training, upright and transformed test images side by side."""
+"""A contact sheet of a data set: classes in rows; training, upright and transformed test images side by side."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tigra.datasets.splits import Splits
 
-SMALLEST_CELL = 48  # pixels on the sheet; smaller images are enlarged by a whole number
+SMALLEST_CELL = 48  # pixels; smaller images are enlarged by a whole number
 GAP, BLOCK_GAP, HEAD = 2, 14, 28  # pixels between images, between blocks, above them
 LONGEST_NAME = 18  # characters of a class name
 MOST_CLASSES = 40  # rows
 
 
 def contact_sheet(splits: Splits, columns: int = 6) -> Image.Image:
-    """A picture with a row for each class, and in each block up to `columns` images from its whole range.
+    """Draw sample images of a data set, with one row per class.
 
-    The blocks are training images, test images, and, where the protocol transforms them, the same
-    test images transformed.
+    Parameters
+    ----------
+    splits : Splits
+        The data set.
+    columns : int
+        Number of images per class in each block. The blocks are training images, test images and, if the
+        protocol transforms them, the same test images transformed.
+
+    Returns
+    -------
+    PIL.Image.Image
     """
     blocks = {"train": splits.train, "test": splits.test_upright}
     if splits.transform:
@@ -48,7 +57,7 @@ def contact_sheet(splits: Splits, columns: int = 6) -> Image.Image:
 
 
 def _font() -> tuple:
-    """(font, whether it knows plain letters only): one with most alphabets if there is one, else Pillow's own."""
+    """Return (font, whether it only has ASCII letters): DejaVu Sans if installed, else the default of Pillow."""
     try:
         return ImageFont.truetype("DejaVuSans.ttf", 14), False
     except OSError:
@@ -56,7 +65,7 @@ def _font() -> tuple:
 
 
 def _plain(name: str) -> str:
-    """A name in plain letters, as far as it has them.
+    """Return a name in ASCII letters, with ? for others.
 
     >>> _plain("Äpfel"), _plain("猫")
     ('Apfel', '?')
@@ -66,7 +75,7 @@ def _plain(name: str) -> str:
 
 
 def _shortened(name: str) -> str:
-    """A long name without its middle: names often differ at the end."""
+    """Return a long name without its middle, as names often differ at the end."""
     half = (LONGEST_NAME - 3) // 2
     return name if len(name) <= LONGEST_NAME else f"{name[:half]}...{name[-half:]}"
 

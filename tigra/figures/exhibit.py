@@ -1,4 +1,4 @@
-"""An exhibit: a trained network with the test images, and the history, that figures of it are made from."""
+"""The input of figures: a trained network with test images and training history."""
 
 from __future__ import annotations
 
@@ -13,17 +13,32 @@ from tigra.figures.inspection import confusion_matrix, spread
 from tigra.models.network import Network
 from tigra.training.epochs import Epoch, read_history
 
-MOST_TESTED = 2000  # test images; of more an even choice is taken, so that figures take seconds
+MOST_TESTED = 2000  # test images; of more, an evenly spaced sample is used to save time
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """What figures show, and the choices that they share.
+    """What figures show, made by `exhibit`.
 
-    upright, test : the same test images before and after the protocol's transformation
-    n_available : how many test images the data set has; MOST_TESTED of them are used
-    chosen : number of the image that is turned and followed through the network, by default the first that
-        the network names rightly when it is upright
+    Attributes
+    ----------
+    network : Network
+        The network.
+    upright, test : Split
+        The same test images before and after the transformation.
+    n_available : int
+        Number of test images of the data set; at most MOST_TESTED of them are used.
+    is_transformed : bool
+        Whether test images are transformed.
+    dataset, protocol, interpolation : str
+        From the data set.
+    history : list of Epoch
+        History of the training.
+    chosen : int or None
+        Index of the image to rotate and to follow through the network; by default the first one that is
+        classified correctly when upright.
+    threads : int
+        Number of worker threads.
     """
 
     network: Network
@@ -40,22 +55,22 @@ class Exhibit:
 
     @property
     def class_names(self) -> list[str]:
-        """Of the network."""
+        """Class names of the network."""
         return self.network.class_names
 
     @cached_property
     def probabilities(self) -> np.ndarray:
-        """Of the classes, for the test images as they are tested, (n, n_classes)."""
+        """Class probabilities of the test images as tested, (n, n_classes)."""
         return self.network.predict_proba(self.test.images, self.threads)
 
     @cached_property
     def predicted(self) -> np.ndarray:
-        """Class numbers of the test images as they are tested, (n,)."""
+        """Predicted classes of the test images as tested, (n,)."""
         return self.probabilities.argmax(axis=1)
 
     @cached_property
     def predicted_upright(self) -> np.ndarray:
-        """Class numbers of the upright test images, (n,)."""
+        """Predicted classes of the upright test images, (n,)."""
         return self.network.predict(self.upright.images, self.threads) if self.is_transformed else self.predicted
 
     @property
@@ -65,17 +80,17 @@ class Exhibit:
 
     @property
     def accuracy(self) -> float:
-        """Fraction of the test images that are named rightly."""
+        """Fraction of the test images that are classified correctly."""
         return 1.0 - float(self.is_wrong.mean())
 
     @cached_property
     def confusion(self) -> np.ndarray:
-        """True classes in rows, predicted ones in columns."""
+        """Confusion matrix with true classes in rows and predicted ones in columns."""
         return confusion_matrix(self.test.labels, self.predicted, self.network.n_classes)
 
     @cached_property
     def subject(self) -> int:
-        """Number of the image that is turned and followed."""
+        """Index of the image to rotate and to follow."""
         if self.chosen is not None:
             return self.chosen
         right = np.flatnonzero(self.predicted_upright == self.upright.labels)
@@ -83,11 +98,11 @@ class Exhibit:
 
     @property
     def subject_image(self) -> np.ndarray:
-        """The image that is turned and followed, upright, (height, width)."""
+        """The upright image to rotate and to follow, (height, width)."""
         return self.upright.images[self.subject]
 
     def one_of_each_class(self, most: int) -> np.ndarray:
-        """Numbers of test images: the first of every class, of at most `most` classes evenly spread."""
+        """Return the index of the first test image of each class, for at most `most` evenly spaced classes."""
         labels = np.asarray(self.test.labels)
         present = np.unique(labels)
         return np.array([np.flatnonzero(labels == label)[0] for label in present[spread(len(present), most)]])
@@ -96,21 +111,35 @@ class Exhibit:
 def exhibit(
     network: Network, splits: Splits, training: dict | None = None, chosen: int | None = None, threads: int = 1
 ) -> Exhibit:
-    """The exhibit of a network on the test images of a data set.
+    """Collect what figures show of a network and the test images of a data set.
 
-    training : the facts in a model file (`tigra.model_file.Model.training`), for the history of its epochs
-    chosen : number of the test image to follow
+    Parameters
+    ----------
+    network : Network
+        A TIGraNet on a grid of pixels.
+    splits : Splits
+        The data set.
+    training : dict, optional
+        Facts in a model file (`tigra.model_file.Model.training`), for the history of the training.
+    chosen : int, optional
+        Index of the test image to rotate and to follow.
+    threads : int
+        Number of worker threads.
+
+    Returns
+    -------
+    Exhibit
     """
     if not any(layer.gives_features for layer in network.layers) or network.own_graph is not None:
         raise UsageError(
-            "Figures show filters, active sets and statistics of a TIGraNet on a grid of pixels, but this is"
+            "Figures need a TIGraNet with a statistics layer on a grid of pixels, got"
             f" {network.options.architecture}; choose another model."
         )
     n_available = len(splits.test.labels)
     rows = spread(n_available, MOST_TESTED)
     if chosen is not None:
         if not 0 <= chosen < n_available:
-            raise UsageError(f"There are test images 0 to {n_available - 1}, but no image {chosen}; choose another.")
+            raise UsageError(f"The test image must be from 0 to {n_available - 1}, got {chosen}; choose another.")
         rows = np.unique(np.append(rows, chosen))
         chosen = int(np.searchsorted(rows, chosen))
     return Exhibit(
@@ -129,11 +158,11 @@ def exhibit(
 
 
 def _history(training: dict) -> list[Epoch]:
-    """The epochs that a model file tells of; none where it does not, or where its records cannot be right."""
+    """Return the epochs recorded in a model file; an empty list if missing or invalid."""
     records = training.get("history", [])
     try:
         history = read_history(records, len(records))
-    except (TypeError, TrainingError):  # a file's records may be of any kind
+    except (TypeError, TrainingError):  # the file may contain anything
         return []
     finite = all(
         np.isfinite([e.loss, e.accuracy, e.valid_loss, e.valid_error, e.valid_accuracy]).all() for e in history

@@ -1,7 +1,7 @@
-"""Inside a network, as numbers: filters, maps, active sets, Chebyshev signals, and a full turn of an image.
+"""Numbers that figures show: filters, maps, active sets, Chebyshev signals, and a full rotation of an image.
 
-Nothing is drawn here; `tigra.figures` draws what these functions give. Maps come in the users' order, as
-pictures (n, maps, height, width) on the whole grid, that is, with the network's margin.
+Nothing is drawn here. Maps are arrays (n, maps, height, width) on the whole grid, including the margin of the
+network.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tigra.models.build import Plan
 from tigra.models.network import Network
 from tigra.theory.fourier import polynomial_response
 
-LARGEST_SPECTRUM = 20_000  # nodes up to which the highest frequency is looked for
+LARGEST_SPECTRUM = 20_000  # largest number of nodes for which the highest frequency is computed
 
 
 def spread(n_things: int, most: int) -> np.ndarray:
-    """Numbers of at most `most` of n things, first and last among them, evenly spread; of one, the first.
+    """Return at most `most` evenly spaced indices below n, including first and last; of one, the first.
 
     >>> spread(3, 5), spread(20, 3), spread(4, 1)
     (array([0, 1, 2]), array([ 0, 10, 19]), array([0]))
@@ -35,7 +35,7 @@ def spread(n_things: int, most: int) -> np.ndarray:
 
 
 def layer_numbers(layers) -> list[int]:
-    """The place of each layer among those of its kind, from 1: what tells layers of equal name apart.
+    """Return the number of each layer among those of its type, from 1.
 
     >>> from tigra.models import build_network
     >>> layer_numbers(build_network("SC[1, 1]-DP[2]-SC[1, 1]-S[0]", (2, 2), n_classes=2).layers[:4])
@@ -48,11 +48,21 @@ def layer_numbers(layers) -> list[int]:
 
 
 class FilterBank(NamedTuple):
-    """The filters of one spectral layer over the frequencies (F,): learned and start values, both (K, F).
+    """Responses of the filters of one spectral layer.
 
-    number : of the layer among the spectral ones, from 1
-    is_sum : whether every pair of maps has a filter of its own; a row then is the sum over all input maps
-        divided by s_i, that is, the response to equal input maps, before threshold and rectifier
+    Attributes
+    ----------
+    name : str
+        The layer in the paper's notation.
+    number : int
+        Number of the layer among the spectral ones, from 1.
+    is_sum : bool
+        True if every pair of maps has its own filter. A row then is the sum over all input maps divided by
+        s_i, which is the response to equal input maps before threshold and ReLU.
+    frequencies : array of shape (F,)
+        Frequencies.
+    learned, start : arrays of shape (K, F)
+        Responses after and before training.
     """
 
     name: str
@@ -64,12 +74,12 @@ class FilterBank(NamedTuple):
 
 
 def start_network(network: Network) -> Network:
-    """The network as it was before training: its options hold the seed, and all start values come from that."""
+    """Return the network as it was before training, rebuilt from its options and seed."""
     return Plan.of(network.options, network.own_graph).network()
 
 
 def filter_banks(network: Network, n_frequencies: int = 201) -> list[FilterBank]:
-    """The response h(lambda) of every filter of every spectral layer, for lambda in [0, 2].
+    """Return the response h(lambda) of every filter of every spectral layer, for lambda in [0, 2].
 
     >>> from tigra.models import build_network
     >>> network = build_network("SC[1, 0]-S[0]", (2, 2), n_classes=2)
@@ -88,12 +98,12 @@ def filter_banks(network: Network, n_frequencies: int = 201) -> list[FilterBank]
 
 
 def highest_frequency(graph: Graph) -> float:
-    """The largest eigenvalue of the Laplacian, to three digits; 2, its bound, for graphs too large to ask."""
+    """Return the largest eigenvalue of the Laplacian, to three digits; its bound 2 for large graphs."""
     if graph.n_nodes < 3:
         return float(np.linalg.eigvalsh(graph.laplacian.toarray()).max())
     if graph.n_nodes > LARGEST_SPECTRUM:
         return 2.0
-    start = np.random.default_rng(0).standard_normal(graph.n_nodes)  # ARPACK's own would differ from run to run
+    start = np.random.default_rng(0).standard_normal(graph.n_nodes)  # makes ARPACK reproducible
     try:
         return float(eigsh(graph.laplacian, k=1, which="LA", tol=1e-4, v0=start, return_eigenvectors=False)[0])
     except ArpackNoConvergence:
@@ -104,13 +114,22 @@ def highest_frequency(graph: Graph) -> float:
 
 
 class Step(NamedTuple):
-    """What one graph layer gave for n images.
+    """Output of one graph layer for n images.
 
-    name : the layer in the paper's notation; "image" for the network's input y_0
-    number : of the layer among those of its kind, from 1; 0 for the image
-    maps : numbers of the M maps that are shown, of n_maps
-    values : (n, M, height, width); active : the same, True on the maps' active nodes
-    counts : (n, height, width), in how many of the n_maps maps a node is active: above 0 on Omega
+    Attributes
+    ----------
+    name : str
+        The layer in the paper's notation; "image" for the input y_0.
+    number : int
+        Number of the layer among those of its type, from 1; 0 for the image.
+    maps : array of int, shape (M,)
+        Indices of the maps that are shown.
+    n_maps : int
+        Number of all maps.
+    values, active : arrays of shape (n, M, height, width)
+        Values of the maps; True on their active nodes.
+    counts : array of shape (n, height, width)
+        In how many of all maps a node is active; positive on Omega.
     """
 
     name: str
@@ -123,9 +142,9 @@ class Step(NamedTuple):
 
 
 def steps(network: Network, images, most_maps: int = 3) -> list[Step]:
-    """The signal of n images after every graph layer, at most `most_maps` maps of each, evenly spread."""
+    """Return the signal of n images after every graph layer, with at most `most_maps` maps, evenly spaced."""
     twin, prepared = network.replica(), network.prepare(images)
-    by_image = [_steps_of_one(twin, row[None], most_maps) for row in prepared]  # one at a time, for memory's sake
+    by_image = [_steps_of_one(twin, row[None], most_maps) for row in prepared]  # one at a time, to save memory
     return [
         first._replace(
             **{part: np.stack([getattr(step, part) for step in same]) for part in ("values", "active", "counts")}
@@ -148,7 +167,7 @@ def _steps_of_one(network: Network, prepared: np.ndarray, most_maps: int) -> lis
 
 
 def _as_pictures(name, number, signal: GraphSignal, shape, most_maps: int) -> Step:
-    """The step for one image, without the axis of images."""
+    """Return the step for one image, without the axis of images."""
     values, active = signal.values[:, :, 0], np.broadcast_to(signal.active, signal.values.shape)[:, :, 0]
     maps = spread(len(values), most_maps)
     shown = values[maps].reshape(-1, *shape), active[maps].reshape(-1, *shape)
@@ -159,9 +178,16 @@ def _as_pictures(name, number, signal: GraphSignal, shape, most_maps: int) -> St
 
 
 class ChebyshevSignals(NamedTuple):
-    """The signals t_k = T_k(L - I) z_i of one map of one image, (K_max+1, height, width), and all its moments.
+    """Chebyshev signals of one map of an image, and the moments of all maps.
 
-    moments : (K, K_max+1, 2), mean and variance of abs(t_{i,k}) over the nodes, for every map i
+    Attributes
+    ----------
+    map : int
+        Index i of the map.
+    signals : array of shape (K_max+1, height, width)
+        t_k = T_k(L - I) z_i.
+    moments : array of shape (K, K_max+1, 2)
+        Mean and variance of abs(t_{i,k}) over the nodes, for every map i.
     """
 
     map: int
@@ -170,9 +196,9 @@ class ChebyshevSignals(NamedTuple):
 
 
 def chebyshev_signals(network: Network, image: np.ndarray, number: int | None = None) -> ChebyshevSignals:
-    """What the statistics layer makes of one image (height, width), in detail for one map.
+    """Return the Chebyshev signals of one image (height, width) in the statistics layer.
 
-    number : of the map; by default the one with the largest mean
+    `number` is the index of the map, by default the one with the largest mean.
     """
     place, layer = _statistics(network)
     z = network.replica().forward(network.signal(network.prepare(image[None])), until=place).values
@@ -194,9 +220,18 @@ def _statistics(network: Network) -> tuple[int, Statistics]:
 
 
 class FullTurn(NamedTuple):
-    """An image turned by each of A angles (degrees), and what the network makes of it.
+    """An image rotated by A angles, with its features and class probabilities.
 
-    images : (A, height, width); features : (A, F); probabilities : (A, n_classes)
+    Attributes
+    ----------
+    degrees : array of shape (A,)
+        Angles.
+    images : array of shape (A, height, width)
+        Rotated images.
+    features : array of shape (A, F)
+        Statistics features.
+    probabilities : array of shape (A, n_classes)
+        Class probabilities.
     """
 
     degrees: np.ndarray
@@ -206,16 +241,16 @@ class FullTurn(NamedTuple):
 
 
 def full_turn(network: Network, image, n_angles: int = 72, interpolation: str = "cubic", threads: int = 1) -> FullTurn:
-    """One image (height, width) at n_angles equal steps of a full turn; 0 and 360 degrees are both there."""
+    """Rotate one image (height, width) in n_angles equal steps, from 0 to 360 degrees inclusive."""
     degrees = np.linspace(0, 360, n_angles + 1)
     images = rotate(np.repeat(np.asarray(image)[None], len(degrees), axis=0), degrees, interpolation)
     return FullTurn(degrees, images, network.features(images, threads), network.predict_proba(images, threads))
 
 
 def in_training_units(network: Network, features: np.ndarray) -> tuple[np.ndarray, bool]:
-    """(features (A, F) as the FC layers see them, True): minus the training images' mean, in their deviations.
+    """Return (features (A, F) standardised as for the FC layers, True).
 
-    A network that does not standardise has no such units: (features divided by their largest size, False).
+    For a network that does not standardise, return (features divided by their maximum, False).
     """
     place, _ = _statistics(network)
     scaling = [layer for layer in network.replica().layers[place + 1 :] if layer.calibration_images is None]
@@ -228,9 +263,9 @@ def in_training_units(network: Network, features: np.ndarray) -> tuple[np.ndarra
 
 
 def lively_pixels(images: np.ndarray, turned: np.ndarray, most: int) -> np.ndarray:
-    """The same for pixels, (A, at most `most`): minus their mean, in their deviations over `images` (n, H, W).
+    """Return pixels (A, at most `most`) of rotated images, standardised over `images` (n, H, W).
 
-    Pixels are spread evenly over those that vary: whose deviation is at least half of the largest.
+    Pixels are evenly spaced among those whose deviation is at least half of the largest.
     """
     mean, deviation = images.mean(axis=0), images.std(axis=0)
     rows, columns = np.nonzero(deviation >= 0.5 * deviation.max())
@@ -244,7 +279,7 @@ def lively_pixels(images: np.ndarray, turned: np.ndarray, most: int) -> np.ndarr
 
 
 def confusion_matrix(labels, predicted, n_classes: int) -> np.ndarray:
-    """How many images of class r (row) were taken for class c (column).
+    """Count the images of class r (row) that are predicted as class c (column).
 
     >>> confusion_matrix([0, 0, 1], [0, 1, 1], n_classes=2)
     array([[1, 1],

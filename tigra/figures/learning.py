@@ -1,4 +1,4 @@
-"""Figures of how a network learned, and of what it takes for what."""
+"""Figures of training curves and of the confusion matrix."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tigra.figures.canvas import (
 from tigra.figures.exhibit import Exhibit
 from tigra.figures.maps import NothingToShow
 
-MOST_NUMBERED = 20  # classes up to which the confusion matrix has numbers in its cells
+MOST_NUMBERED = 20  # largest number of classes with numbers in the cells
 
 
 def training(exhibit: Exhibit):
-    """Loss and accuracy over the epochs, on training and validation images."""
+    """Draw loss and accuracy over the epochs, on training and validation images."""
     if not exhibit.history:
         raise NothingToShow("the model file has no record of its training")
     epochs = exhibit.history
@@ -27,7 +27,7 @@ def training(exhibit: Exhibit):
     best = next(epoch for epoch in reversed(epochs) if epoch.best)
     figure = new_figure(height=2.7)
     left, right = figure.subplots(1, 2)
-    room = max(0.5, 0.03 * len(epochs))  # the first epoch, often the worst, does not lie on the axis
+    room = max(0.5, 0.03 * len(epochs))  # keeps the first epoch off the axis
     marks = {"markersize": 3.5, "markevery": max(1, len(epochs) // 12)}
 
     def curves(axes, of_training, of_validation):
@@ -47,15 +47,15 @@ def training(exhibit: Exhibit):
     lowest = 100 * min(min(e.accuracy, e.valid_accuracy) for e in epochs)
     right.set(ylabel="accuracy, %", ylim=(lowest - max(0.5, 0.06 * (101 - lowest)), 101))
     text = (
-        f"Training on {exhibit.dataset}, {len(epochs)} epochs. Loss (with smoothed labels, where these are used, for"
-        " training images only; the band is the standard error of the validation loss) and accuracy. The dotted line"
-        " marks the epoch that was kept, chosen on upright validation images."
+        f"Loss and accuracy in training on {exhibit.dataset}, {len(epochs)} epochs. Label smoothing, if used, only"
+        " affects the loss of training images. The band is the standard error of the validation loss. The dotted line"
+        " marks the best epoch, chosen on upright validation images."
     )
     return figure, text
 
 
 def confusion(exhibit: Exhibit):
-    """True classes against predicted ones."""
+    """Draw the confusion matrix."""
     counts = exhibit.confusion
     n_classes, n_images = len(counts), int(counts.sum())
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -79,8 +79,8 @@ def confusion(exhibit: Exhibit):
     axes.set_yticks(ticks, names[::every])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set(xlabel="predicted", ylabel="true", title=f"{100 * exhibit.accuracy:.1f} % right of {n_images}")
-    some = "" if n_images == exhibit.n_available else f" (an even choice from {exhibit.n_available})"
+    axes.set(xlabel="predicted", ylabel="true", title=f"{100 * exhibit.accuracy:.1f} % of {n_images} correct")
+    some = "" if n_images == exhibit.n_available else f" (evenly sampled from {exhibit.n_available})"
     text = (
         f"Confusion matrix on {n_images} test images{some} of {exhibit.dataset}; {exhibit.protocol}. Rows are true"
         " classes, columns predicted ones, colours the share of the row."

@@ -16,11 +16,11 @@ MOST_MAPS = 6  # rows or columns of maps
 
 
 class NothingToShow(Exception):
-    """This network has not got what a figure is about."""
+    """Raised when a network lacks what a figure shows."""
 
 
 def labels(exhibit: Exhibit):
-    """Test images upright and as tested, with their predicted labels."""
+    """Draw test images, upright and as tested, with their predicted labels."""
     shown = spread(len(exhibit.test.labels), BLOCKS * COLUMNS)
     blocks = [shown[start : start + COLUMNS] for start in range(0, len(shown), COLUMNS)]
     kinds = ["upright", "as tested"] if exhibit.is_transformed else ["as tested"]
@@ -31,8 +31,8 @@ def labels(exhibit: Exhibit):
             _labelled_image(sheet, row, column, exhibit, number, kind == "upright")
     n_wrong = int(exhibit.is_wrong[shown].sum())
     text = (
-        f"Test images of {exhibit.dataset} with the class that the network names ({exhibit.protocol})."
-        f" A cross and a frame mark wrong ones; as tested, {n_wrong} of these {len(shown)} are wrong."
+        f"Test images of {exhibit.dataset} with their predicted classes ({exhibit.protocol})."
+        f" A cross and a frame mark wrong predictions; as tested, {n_wrong} of these {len(shown)} are wrong."
     )
     return sheet.figure, text
 
@@ -47,12 +47,12 @@ def _labelled_image(sheet, row, column, exhibit: Exhibit, number: int, upright: 
 
 
 def framed(image: np.ndarray, margin: int) -> np.ndarray:
-    """An image with the network's margin, so that it lies as its maps do."""
+    """Return an image padded by the margin of the network, so that it aligns with its maps."""
     return np.pad(image, margin)
 
 
 def rotations(exhibit: Exhibit):
-    """Feature maps after every spectral layer, for an image and its rotations."""
+    """Draw feature maps after every spectral layer, for an image and its rotations."""
     network, names = exhibit.network, exhibit.class_names
     turned = rotate(np.repeat(exhibit.subject_image[None], len(ANGLES), axis=0), ANGLES, exhibit.interpolation)
     rows = _maps_after_convolutions(network, turned)
@@ -71,21 +71,21 @@ def rotations(exhibit: Exhibit):
             sheet.map(row, column, step.values[column, place], largest)
         sheet.scale(row, largest)
     text = (
-        f"An image of class {names[truth]} of {exhibit.dataset}, turned by multiples of 45 degrees"
-        f" ({exhibit.interpolation} interpolation), its predicted class in the corner, and its maps after the spectral"
-        f" layers: they turn with the image. {int((predicted == truth).sum())} of {len(ANGLES)} are named rightly."
-        " Each row has one scale."
+        f"An image of class {names[truth]} of {exhibit.dataset}, rotated by multiples of 45 degrees"
+        f" ({exhibit.interpolation} interpolation), with its predicted class in the corner, and its maps after the"
+        f" spectral layers, which rotate with the image. {int((predicted == truth).sum())} of {len(ANGLES)} rotations"
+        " are classified correctly. Each row has one scale."
     )
     return sheet.figure, text
 
 
 def _heading(step: Step, what: str) -> str:
-    """Numbered, because a network may have several layers of one name."""
+    """Return a heading with the number of the layer, as several may have one name."""
     return f"layer {step.number}\n{step.name}\n{what}"
 
 
 def _maps_after_convolutions(network, images) -> list[tuple[Step, int]]:
-    """(step, place of a map) for at most MOST_MAPS maps, shared out among the spectral layers."""
+    """Return (step, place of a map) for at most MOST_MAPS maps of all spectral layers."""
     n_layers = sum(hasattr(layer, "filter_coefficients") for layer in network.layers)
     if not n_layers:
         return []
@@ -94,7 +94,7 @@ def _maps_after_convolutions(network, images) -> list[tuple[Step, int]]:
 
 
 def pooling(exhibit: Exhibit):
-    """Maps after every pooling, with their active sets, for one image of each of a few classes."""
+    """Draw maps and active sets after every pooling, for one image of each of a few classes."""
     network, names = exhibit.network, exhibit.class_names
     numbers = exhibit.one_of_each_class(most=4)
     taken = [step for step in steps(network, exhibit.test.images[numbers], 2) if step.name.startswith("DP")]
@@ -115,17 +115,16 @@ def pooling(exhibit: Exhibit):
         if place is None:
             sheet.count_scale(column, step.n_maps)
     text = (
-        "A test image of each class (of many, of some), and its maps after each dynamic pooling, each column on one"
-        " scale (red above 0, blue below): grey nodes are not active, and count as 0; the number of active nodes"
-        " stands in the corner. The columns 'active sets' show in how many of the layer's maps a node is active, from"
-        " none (white) over few (dark) to all (light), with the scale below; the number is the size of their union"
-        " Omega."
+        "A test image of each class (at most four), and its maps after each dynamic pooling. Each column has one scale"
+        " (red above 0, blue below). Grey nodes are not active and count as 0. The number of active nodes is in the"
+        " corner. The columns 'active sets' show in how many maps of the layer a node is active, from none (white) over"
+        " few (dark) to all (light), with the scale below. Their number is the size of the union Omega."
     )
     return sheet.figure, text
 
 
 def _pooled_tile(sheet, row: int, column: int, step: Step, place: int | None) -> None:
-    """A map on its active nodes, or, without a place, the active sets of all maps."""
+    """Draw a map on its active nodes, or, without a place, the active sets of all maps."""
     if place is None:
         sheet.counts(row, column, step.counts[row], step.n_maps)
         n_active = int((step.counts[row] > 0).sum())
@@ -136,7 +135,7 @@ def _pooled_tile(sheet, row: int, column: int, step: Step, place: int | None) ->
 
 
 def mistakes(exhibit: Exhibit, n_rows: int = 7):
-    """Test images, the misclassified ones first and marked, with their maps after the spectral layers."""
+    """Draw misclassified test images and some correct ones, with their maps after the spectral layers."""
     network, names = exhibit.network, exhibit.class_names
     wrong, right = np.flatnonzero(exhibit.is_wrong), np.flatnonzero(~exhibit.is_wrong)
     shown_wrong = wrong[spread(len(wrong), n_rows - 2 if len(right) else n_rows)]
@@ -155,7 +154,7 @@ def mistakes(exhibit: Exhibit, n_rows: int = 7):
             sheet.map(row, column, step.values[row, place], largest_size(step.values[:, place]))
     text = (
         f"{len(shown_wrong)} of the {len(wrong)} misclassified among {len(exhibit.test.labels)} test images of"
-        f" {exhibit.dataset}, marked by a frame and a cross, and {len(shown_right)} that are named rightly, with their"
-        " maps after the spectral layers. Each column has one scale, with white for 0."
+        f" {exhibit.dataset}, marked by a frame and a cross, and {len(shown_right)} that are classified correctly, with"
+        " their maps after the spectral layers. Each column has one scale, with white for 0."
     )
     return sheet.figure, text

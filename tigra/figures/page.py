@@ -21,7 +21,7 @@ figcaption {{ margin-top: .5em }}
 
 
 def page(title: str, facts: str, entries: list, skipped: list) -> str:
-    """The page as text; entries and skipped as `tigra.figures.write` gives them.
+    """Return the page as text; `entries` and `skipped` are those of `tigra.figures.write`.
 
     >>> print(page("a < b", "", [], []).splitlines()[-2])
     <h1>a &lt; b</h1>

@@ -1,4 +1,4 @@
-"""Figures of the graph and of the filters in its spectral domain."""
+"""Figures of the graph and of the filters in the spectral domain."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tigra.figures.maps import NothingToShow, framed
 from tigra.figures.tiles import show_image
 from tigra.graph import GridGraph
 
-WINDOW = 7  # nodes along each side of the part of the graph that is drawn
+WINDOW = 7  # side of the part of the graph that is drawn, in nodes
 MOST_BANKS = 4
 
 
 def graph(exhibit: Exhibit):
-    """The image, some of its pixels as nodes with their edges, and a row of the Laplacian."""
+    """Draw an image, some of its pixels as nodes with edges, and a row of the Laplacian."""
     network, grid = exhibit.network, exhibit.network.graph
     assert isinstance(grid, GridGraph)  # an exhibit has no other
     image, margin = framed(exhibit.subject_image, network.options.margin), network.options.margin
@@ -46,13 +46,13 @@ def graph(exhibit: Exhibit):
         f"An image as a signal on a grid graph of {grid.n_nodes} nodes: every pixel (with the margin of"
         f" {margin} pixels) is a node, with edges to its {grid.neighbours} neighbours; line widths"
         f" show their weights, 1 straight{f' and {grid.diagonal_weight:g} diagonal' if grid.neighbours == 8 else ''}."
-        " Right: what the Laplacian L = I - D^(-1/2) A D^(-1/2) puts on a node and its neighbours."
+        " Right: the row of the Laplacian L = I - D^(-1/2) A D^(-1/2) at an inner node."
     )
     return figure, text
 
 
 def _liveliest_window(image: np.ndarray) -> tuple[int, int, int, int]:
-    """(top, left, height, width) of the part whose pixels vary most; of several the first."""
+    """Return (top, left, height, width) of the part whose pixels vary most; in case of ties, the first."""
     height, width = (min(WINDOW, size) for size in image.shape)
     windows = np.lib.stride_tricks.sliding_window_view(image, (height, width))
     top, left = np.unravel_index(windows.var(axis=(2, 3)).argmax(), windows.shape[:2])
@@ -80,7 +80,7 @@ def _nodes_and_edges(axes, grid, image, window) -> None:
 
 
 def _laplacian_row(axes, grid) -> None:
-    """The entries of L that meet at the node in the middle of the grid, as a 3x3 stencil."""
+    """Draw the entries of L at the middle node of the grid, as a 3x3 stencil."""
     height, width = grid.shape
     place = np.zeros((height, width))
     place[height // 2, width // 2] = 1
@@ -92,7 +92,7 @@ def _laplacian_row(axes, grid) -> None:
 
 
 def filters(exhibit: Exhibit):
-    """The response of every filter over the spectrum, learned and at the start."""
+    """Draw the response of every filter over the spectrum, learned and at the start."""
     from matplotlib.lines import Line2D
 
     banks, edge = filter_banks(exhibit.network), highest_frequency(exhibit.network.graph)
@@ -115,13 +115,13 @@ def filters(exhibit: Exhibit):
     what = "Filters of the spectral layers over the graph's frequencies."
     if any(bank.is_sum for bank in banks):
         what += (
-            " Every pair of maps has a filter of its own here; line i is the sum of its filters over all input maps,"
-            " divided by the layer's s_i, which is the response to equal input maps before threshold and rectifier;"
-            " squared gradients of maps, which such a layer may add, are no filters and left out."
+            " Every pair of maps has its own filter here. Line i is the sum of its filters over all input maps,"
+            " divided by the layer's s_i, which is the response to equal input maps before threshold and ReLU."
+            " Squared gradients of maps, which such a layer may add, are not filters and are left out."
         )
     text = (
         f"{what} Solid: learned; dashed: at the start of training"
-        " (start values are rebuilt from the architecture and the seed). Training moved a response by up to"
+        " (rebuilt from the architecture and the seed). Training changed a response by up to"
         f" {moved:.2g}. Grey: beyond {edge:.2f} this grid has no frequencies."
     )
     return figure, text

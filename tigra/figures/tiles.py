@@ -1,4 +1,4 @@
-"""Rows of small pictures: images with their labels, feature maps with a common scale."""
+"""Rows of small pictures: images with labels, and feature maps with a common scale."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ import numpy as np
 
 from tigra.figures.canvas import COUNTS, SIGNED, VERMILLION, WIDTH, new_figure, written
 
-LONGEST = 9  # letters of a label in the corner of a tile
+LONGEST = 9  # characters of a label in the corner of a tile
 NOWHERE = "#d9d9d9"  # nodes that are not active
-GAP, BLOCK_GAP, EDGE = 0.05, 0.16, 0.06  # inches between tiles, between blocks of rows, around all
+GAP, BLOCK_GAP, EDGE = 0.05, 0.16, 0.06  # inches between tiles, between blocks of rows, at the edge
 LETTER, LINE = 0.069, 0.15  # inches: width and height of a letter of 8 points
 BAR = 0.5  # inches for a colour bar with its numbers
 FOOT = 0.3  # inches for a colour bar below a column
 
 
 class TileSheet:
-    """A figure with rows of tiles, for pictures of one shape (height, width).
+    """A figure with rows of tiles, for pictures of one shape.
 
-    row_labels, heads : words to the left of each row, and above each column
-    bars, foot : leave room for a colour scale at the end of each row, or below the columns
-    largest : the most inches a tile is wide; block : after so many rows comes a wider gap
+    All tiles are in one set of axes, measured in inches, because a hundred sets of axes would take seconds.
 
-    All tiles lie in one set of axes, measured in inches: a hundred sets of axes would take seconds.
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width of the pictures.
+    row_labels, heads : list of str
+        Text to the left of each row and above each column.
+    bars, foot : bool
+        Leave room for a colour scale at the end of each row, or below the columns.
+    largest : float
+        Largest width of a tile in inches.
+    block : int
+        Number of rows after which there is a wider gap; 0 for none.
     """
 
     def __init__(
@@ -48,27 +57,27 @@ class TileSheet:
             self.axes.text((x0 + x1) / 2, y1 + 0.03, head, ha="center", va="bottom")
 
     def place(self, row: int, column: int) -> tuple[float, float, float, float]:
-        """(left, right, bottom, top) of a tile."""
+        """Return (left, right, bottom, top) of a tile."""
         x0 = self.left + column * (self.tile + GAP)
         return x0, x0 + self.tile, self.bottoms[row], self.bottoms[row] + self.tall
 
     def image(self, row: int, column: int, image: np.ndarray) -> None:
-        """An image in grey, 0 black and 1 white."""
+        """Draw an image in grey, with 0 black and 1 white."""
         show_image(self.axes, image, extent=self.place(row, column), aspect="auto")
 
     def map(self, row: int, column: int, values: np.ndarray, largest: float, active: np.ndarray | None = None) -> None:
-        """A feature map, blue below 0 and red above; grey where it is not active. An empty one is called so."""
+        """Draw a feature map, blue below 0, red above, grey where not active; mark a map that is all 0."""
         x0, x1, y0, y1 = extent = self.place(row, column)
         show_map(self.axes, values, largest, active, extent=extent, aspect="auto")
         if not values.any():
             self.axes.text((x0 + x1) / 2, (y0 + y1) / 2, "all 0", ha="center", va="center", color="0.4", fontsize=6)
 
     def counts(self, row: int, column: int, counts: np.ndarray, n_maps: int) -> None:
-        """In how many of n maps a node is active: from few, dark, to all, light; white where in none."""
+        """Draw in how many of n maps a node is active, from few (dark) to all (light); white for none."""
         self._show_counts(counts, n_maps, self.place(row, column))
 
     def count_scale(self, column: int, n_maps: int) -> None:
-        """The colours of `counts` with their numbers, 0 to n, below a column."""
+        """Draw the colour scale of `counts`, 0 to n, below a column."""
         x0, x1, bottom, _ = self.place(len(self.bottoms) - 1, column)
         top = bottom - 0.05
         self._show_counts(np.arange(n_maps + 1)[None], n_maps, (x0, x1, top - 0.08, top))
@@ -84,11 +93,11 @@ class TileSheet:
         colours = colormaps[COUNTS].with_extremes(bad="white")
         shown = np.ma.masked_equal(counts, 0)
         self.axes.imshow(shown, cmap=colours, vmin=1, vmax=max(2, n_maps), extent=extent, aspect="auto")
-        x0, x1, y0, y1 = extent  # white on white: the frame shows where the tile ends
+        x0, x1, y0, y1 = extent  # frame the tile, as it may be white
         self.axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor="0.5", linewidth=0.6))
 
     def corner(self, row: int, column: int, predicted: str, truth: str | None = None, size: float = 7) -> None:
-        """A word in the lower right corner; if it is not the truth, marked by a cross and a frame."""
+        """Write a word in the lower right corner; if it is not the truth, mark it by a cross and a frame."""
         from matplotlib.patches import Rectangle
 
         x0, x1, y0, y1 = self.place(row, column)
@@ -100,7 +109,7 @@ class TileSheet:
             fontsize=size, bbox=box, zorder=4,
         )  # fmt: skip
         for longest in range(min(LONGEST, len(predicted)) - 1, 0, -1):
-            if text.get_window_extent().width / self.figure.dpi <= x1 - x0 - 0.05:  # inches; the rest is the box's
+            if text.get_window_extent().width / self.figure.dpi <= x1 - x0 - 0.05:  # inches; the rest is for the box
                 break
             text.set_text(cross + written(predicted, longest))
         if is_wrong:
@@ -108,14 +117,14 @@ class TileSheet:
             self.axes.add_patch(frame)
 
     def scale(self, row: int, largest: float) -> None:
-        """The colours of a row of maps with their numbers, at its end; none for maps that are 0 everywhere."""
+        """Draw the colour scale of a row of maps at its end; none if all are 0."""
         if not largest:
             return
         right, bottom = self.place(row, 0)[0] + self._n_columns_wide(), self.bottoms[row]
         extent = right + 0.03, right + 0.11, bottom, bottom + self.tall
         show_map(self.axes, np.linspace(largest, -largest, 64)[:, None], largest, extent=extent, aspect="auto")
         tick = one_digit(largest)
-        for value in (-tick, 0, tick) if self.tall > 0.3 else (-tick, tick):  # as many as there is room for
+        for value in (-tick, 0, tick) if self.tall > 0.3 else (-tick, tick):  # fewer if there is little room
             y = bottom + self.tall * (0.5 + 0.5 * value / largest)
             self.axes.plot(extent[1] + np.array([0, 0.02]), [y, y], color="0.3", linewidth=0.6)
             self.axes.text(extent[1] + 0.03, y, f"{value:g}".replace("-", "−"), ha="left", va="center", fontsize=6)
@@ -125,12 +134,12 @@ class TileSheet:
 
 
 def show_image(axes, image: np.ndarray, **where):
-    """An image in grey, 0 black and 1 white."""
+    """Draw an image in grey, with 0 black and 1 white."""
     return axes.imshow(image, cmap="gray", vmin=0, vmax=1, **where)
 
 
 def show_map(axes, values: np.ndarray, largest: float, active: np.ndarray | None = None, **where):
-    """A feature map, blue below 0 and red above; grey where it is not active."""
+    """Draw a feature map, blue below 0, red above, grey where not active."""
     from matplotlib import colormaps
 
     shown, largest = values if active is None else np.ma.masked_where(~active, values), largest or 1.0
@@ -138,7 +147,7 @@ def show_map(axes, values: np.ndarray, largest: float, active: np.ndarray | None
 
 
 def largest_size(values: np.ndarray) -> float:
-    """The end of a colour scale: all but a few outliers lie within, and 0 is in the middle; 0 if all are 0.
+    """Return the limit of a symmetric colour scale that covers all but a few outliers; 0 if all are 0.
 
     >>> largest_size(np.array([0.0, -2.0, 2.0])), largest_size(np.zeros(3))
     (2.0, 0.0)
@@ -148,7 +157,7 @@ def largest_size(values: np.ndarray) -> float:
 
 
 def one_digit(value: float) -> float:
-    """The largest number of one digit up to a positive value.
+    """Return the largest number with one significant digit up to a positive value.
 
     >>> one_digit(0.0378), one_digit(0.5), one_digit(12.0)
     (0.03, 0.5, 10.0)

@@ -1,4 +1,4 @@
-"""Figures of the statistics layer, and of what stays the same when an image turns."""
+"""Figures of the statistics layer and of its invariance to rotations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tigra.figures.inspection import (
 from tigra.figures.tiles import largest_size, show_map
 from tigra.images.transforms import rotate
 
-TURNED = 30.0  # degrees, of the image that the statistics are compared with
+TURNED = 30.0  # degrees, angle of the rotated image in `statistics`
 MOST_FEATURES = 60  # lines
 MOST_PIXELS = 12  # lines
 
 
 def statistics(exhibit: Exhibit):
-    """Chebyshev signals of one map, and mean and variance over the orders, upright and turned."""
+    """Draw Chebyshev signals of one map, and mean and variance over the orders, upright and rotated."""
     network, image = exhibit.network, exhibit.subject_image
     upright = chebyshev_signals(network, image)
     turned = chebyshev_signals(network, rotate(image[None], TURNED, exhibit.interpolation)[0], upright.map)
@@ -45,14 +45,14 @@ def statistics(exhibit: Exhibit):
     text = (
         f"The statistics layer S[{len(upright.signals) - 1}]. Above: the signals t_k = T_k(L - I) z of the map with"
         " the largest mean, each on its own scale (red above 0, blue below). Below: mean and variance of |t_k| over"
-        " all nodes, the features of the image; dashed, with open marks: the same for the image turned by"
+        " all nodes, the features of the image. Dashed, with open marks: the same for the image rotated by"
         f" {TURNED:g} degrees."
     )
     return figure, text
 
 
 def _moments(axes, upright: np.ndarray, turned: np.ndarray) -> None:
-    """One moment over the orders, for a few maps, upright (filled marks) and turned (open marks)."""
+    """Draw one moment over the orders, for a few maps, upright (filled marks) and rotated (open marks)."""
     orders, every = np.arange(upright.shape[1]), max(1, upright.shape[1] // 20)
     for place, i in enumerate(spread(len(upright), 3)):
         look = {"color": LINES[place], "marker": MARKERS[place], "markevery": every}
@@ -61,16 +61,16 @@ def _moments(axes, upright: np.ndarray, turned: np.ndarray) -> None:
     if (upright > 0).any():
         axes.set_yscale("log")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.plot([], [], "--", color="0.3", marker="o", markerfacecolor="none", label=f"turned by {TURNED:g}°")
+    axes.plot([], [], "--", color="0.3", marker="o", markerfacecolor="none", label=f"rotated by {TURNED:g}°")
 
 
 def _positive(values: np.ndarray) -> np.ndarray:
-    """Values for a logarithmic axis: those that are not positive are left out."""
+    """Replace values that are not positive by NaN, for a logarithmic axis."""
     return np.where(values > 0, values, np.nan)
 
 
 def turn(exhibit: Exhibit):
-    """Pixels, statistics features and class probabilities of an image under a full turn."""
+    """Draw pixels, statistics features and class probabilities of an image over a full rotation."""
     network = exhibit.network
     turned = full_turn(network, exhibit.subject_image, 72, exhibit.interpolation, exhibit.threads)
     features, is_in_deviations = in_training_units(network, turned.features)
@@ -95,12 +95,12 @@ def turn(exhibit: Exhibit):
     truth = exhibit.class_names[exhibit.upright.labels[exhibit.subject]]
     unit = "standard deviations over the training images" if is_in_deviations else "of its largest value"
     text = (
-        f"An image of class {truth} of {exhibit.dataset} under a full turn ({exhibit.interpolation} interpolation)."
-        " Above: pixels of the image. Middle: statistics features, coloured by their place in the vector; of an"
-        f" invariant network the lines are flat. Over the turn a feature's standard deviation is"
-        f" {np.median(ripple):.2g} {unit} (median of all features; the largest is {ripple.max():.2g}), a pixel's"
-        f" {np.median(pixels.std(axis=0)):.2g} over the test images. Dotted: multiples of 90 degrees, where nothing is"
-        " interpolated if the image is square. Below: class probabilities."
+        f"An image of class {truth} of {exhibit.dataset} over a full rotation ({exhibit.interpolation} interpolation)."
+        " Above: pixels of the image. Middle: statistics features, coloured by their place in the vector; the lines of"
+        f" an invariant network are flat. Over the rotation, the standard deviation of a feature is"
+        f" {np.median(ripple):.2g} {unit} (median of all features; the largest is {ripple.max():.2g}), and that of a"
+        f" pixel {np.median(pixels.std(axis=0)):.2g} over the test images. Dotted: multiples of 90 degrees, where"
+        " square images are not interpolated. Below: class probabilities."
     )
     return figure, text
 
@@ -114,7 +114,7 @@ def _many_lines(axes, degrees, values: np.ndarray) -> None:
 
 
 def _probabilities(axes, exhibit: Exhibit, turned) -> None:
-    """One line for each class, of many classes for those that come first somewhere, and the true one."""
+    """Draw one line per class; of many classes, the most likely ones and the true one."""
     truth, names = exhibit.upright.labels[exhibit.subject], exhibit.class_names
     order = np.argsort(-turned.probabilities.max(axis=0), kind="stable")
     shown = sorted({int(truth), *map(int, order[: len(LINES) - 1])}) if len(names) > len(LINES) else range(len(names))

@@ -1,1 +1,1 @@
-"""Files: atomic writes, the cache folder, digests that are remembered."""
+"""Files: atomic writes, the cache folder, and cached digests."""

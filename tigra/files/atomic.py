@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written under another name, and renamed when they are complete."""
+"""Atomic writes: files are written under a temporary name, and renamed when complete."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tigra.errors import ModelFileError
 
-TEMPORARY = ".tigra-"  # how the names of files begin that are being written
+TEMPORARY = ".tigra-"  # prefix of temporary files
 
 
 def check_writable(path, what: str = "the model", option: str = "--out") -> None:
-    """Raise ModelFileError now if `write_atomically` could not write to path later; option: what asked for it."""
+    """Raise ModelFileError if `write_atomically` could not write to path; `option` is the option to change."""
     try:
         obstacle = _obstacle(os.path.realpath(path))
     except OSError as error:
@@ -24,13 +24,13 @@ def check_writable(path, what: str = "the model", option: str = "--out") -> None
 
 
 def _obstacle(path: str) -> str | None:
-    """What stands in the way of writing to path; an OSError says the same."""
+    """Return why path cannot be written, or None; may raise OSError instead."""
     with contextlib.suppress(FileNotFoundError):
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             return "it is a folder"
         if not stat.S_ISREG(mode):
-            return "it is not an ordinary file"
+            return "it is not a regular file"
         if not os.access(path, os.W_OK):
             return "it is write-protected"
     with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=TEMPORARY):
@@ -38,8 +38,8 @@ def _obstacle(path: str) -> str | None:
 
 
 def write_atomically(path, content: bytes, option: str = "--out") -> None:
-    """Put content into path so that a crash leaves the old file or the new one, never half of it."""
-    path = Path(os.path.realpath(path))  # of a symbolic link, the file behind it is replaced
+    """Write content to path so that a crash leaves either the old file or the new one."""
+    path = Path(os.path.realpath(path))  # replace the target of a symbolic link
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
@@ -60,7 +60,7 @@ def write_atomically(path, content: bytes, option: str = "--out") -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a power cut, where one may sync a folder; the file is there anyway."""
+    """Make a rename survive a power cut, if the system can sync folders."""
     with contextlib.suppress(OSError, AttributeError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,4 +1,4 @@
-"""SHA-256 of many files, remembered: a file that has not been touched is not read again."""
+"""SHA-256 of many files, cached: files that have not changed are not read again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 LARGEST_FILE = 512 * 2**20  # bytes; larger ones are not read
-SETTLED = 2_000_000_000  # nanoseconds; a file changed more recently might change again within its time stamp
+SETTLED = 2_000_000_000  # nanoseconds; a more recent file might change again within its time stamp
 REPORT_EVERY = 256  # files
-SUM = 64  # characters of a SHA-256; anything else tells why there is none
+SUM = 64  # length of a SHA-256; other texts say why there is none
 
 
 def digests_of(
@@ -24,9 +24,9 @@ def digests_of(
     cache: Path,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[str]:
-    """SHA-256 of the content of each of `files` (with .path and .name), or a mark for one that cannot be read.
+    """Return the SHA-256 of each of `files` (with .path and .name), or the reason why it cannot be read.
 
-    As in git's index, size and times of a file tell whether the remembered sum still holds.
+    As in the index of git, a cached digest is used if size and times of a file are unchanged.
     """
     place = cache / "folders" / (hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32] + ".json")
     known, fresh, digests = _remembered(place), {}, []
@@ -50,13 +50,13 @@ def digests_of(
 
 
 def _state(path: Path) -> list[int] | str:
-    """[size, time of the content, time of the entry], or why the file cannot be read."""
+    """Return [size, modification time, change time], or why the file cannot be read."""
     try:
         facts = os.stat(path)
     except OSError as error:
         return f"unreadable: {error.strerror}"
     if not stat.S_ISREG(facts.st_mode):
-        return "not an ordinary file"
+        return "not a regular file"
     if facts.st_size > LARGEST_FILE:
         return "too large"
     return [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
@@ -74,7 +74,7 @@ def _digest(path: Path) -> str:
 
 
 def _remembered(place: Path) -> dict:
-    """What was kept the last time; nothing if it is damaged."""
+    """Read the cached digests; return an empty dict if they are damaged."""
     try:
         known = json.loads(place.read_text(encoding="utf-8"))
         return known if isinstance(known, dict) and all(len(entry) == 4 for entry in known.values()) else {}
@@ -83,7 +83,7 @@ def _remembered(place: Path) -> dict:
 
 
 def _remember(place: Path, known: dict) -> None:
-    """Keep it for the next time; if that does not work, files are read again, no more."""
+    """Save the digests; on failure, files are just read again next time."""
     with contextlib.suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".tmp")
@@ -93,4 +93,4 @@ def _remember(place: Path, known: dict) -> None:
             os.replace(temporary, place)
         finally:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)  # which is gone if all went well
+                os.unlink(temporary)  # already renamed if all went well

@@ -1,4 +1,4 @@
-"""Every gradient against finite differences: the checks, and the cases they run on."""
+"""Gradient checks: comparison of every gradient with finite differences, and the cases to check."""
 
 from tigra.gradcheck.checks import Check, check_gradients, run_checks
 

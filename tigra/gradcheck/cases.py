@@ -1,4 +1,4 @@
-"""What gradients are checked on: small layers with inputs away from their kinks, and small networks."""
+"""Cases of the gradient checks: small layers with inputs away from their kinks, and small networks."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from tigra.layers import (
     Statistics,
 )
 
-MARGIN = 1e-3  # how far inputs stay from kinks: thousand times the step of the differences
+MARGIN = 1e-3  # distance of inputs from kinks, a thousand times the step of the differences
 GRID, BATCH = (4, 4), 2
 
-NETWORK_CASES = {  # architecture, and the shape of its images
+NETWORK_CASES = {  # architecture and image shape
     "Network": ("SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5)),
     "ConvNet": ("C[2]-P[2]-C[2]-FC[4]", (9, 8)),
     "STN": ("C[2]-ST[6]-C[2]-FC[4]", (9, 8)),
@@ -69,7 +69,7 @@ def _spectral_conv(active, mixing, n_sets):
 
 def _paired_conv(active, n_sets, gradients=0, diffusion=0, boundary="padded"):
     def make(rng):
-        while True:  # redraw until no sum lies within MARGIN of its threshold, where the rectifier has its kink
+        while True:  # redraw until no sum is within MARGIN of its threshold, the kink of the rectifier
             alpha, threshold = rng.standard_normal((3, 2 + max(1, gradients), 2)), rng.uniform(-0.5, 0.5, 3)
             graph = grid_graph(GRID, boundary=boundary)
             layer = PairedConv(graph, alpha, threshold, active, gradients, diffusion)
@@ -95,7 +95,7 @@ def _spaced(values, rng) -> np.ndarray:
 def _statistics(boundary):
     def make(rng):
         graph = grid_graph((4, 4), boundary=boundary)
-        while True:  # redraw until no abs(t) lies in (0, MARGIN), where the kink of abs would be met
+        while True:  # redraw until no abs(t) is in (0, MARGIN), near the kink of abs
             signal = _signal(rng, 2, 2)
             t = np.abs([t.copy() for t in chebyshev(graph, signal.values, 4)])
             if not np.any((t > 0) & (t < MARGIN)):
@@ -138,7 +138,7 @@ def _spatial_transformer(outside):
         weights = rng.standard_normal((n_hidden, 2 * 3 * 2)), rng.standard_normal(n_hidden)
         to_theta = 0.1 * rng.standard_normal((6, n_hidden)), np.array([0.9, 0.4, 0.1, -0.4, 0.9, 0.2])
         layer = SpatialTransformer(shape, *weights, *to_theta, outside)
-        while True:  # redraw until no place is near a pixel's row or column, and no hidden unit near 0
+        while True:  # redraw until no position is near a pixel's row or column, and no hidden unit near 0
             x = _planes(rng, 2, shape[1:])
             _, hidden, theta = layer._localise(x)
             places = layer._places(theta)

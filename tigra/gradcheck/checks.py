@@ -1,7 +1,7 @@
-"""Gradient checks: every backward against central differences, in float64.
+"""Gradient checks: comparison of every backward with central differences, in float64.
 
-A layer is checked by being listed in LAYER_CASES (`tigra.gradcheck.cases`); a test fails when a public layer is
-missing there. The gradient that flows in from above is random: one of all ones would hide swapped filters.
+Layers are listed in LAYER_CASES (`tigra.gradcheck.cases`); a test fails if a public layer is missing. The upstream
+gradient is random, because a gradient of ones would hide swapped filters.
 """
 
 from __future__ import annotations
@@ -18,21 +18,36 @@ from tigra.errors import ShapeError, TigraError, UsageError
 from tigra.gradcheck.cases import BATCH, LAYER_CASES, MARGIN, NETWORK_CASES, SECTIONS
 from tigra.graph import GraphSignal
 from tigra.layers import Layer
+from tigra.layers.base import in_place_advice
 from tigra.models import build_network
 from tigra.models.kinds import LAYER_KINDS
 from tigra.models.loss import negative_log_likelihood
+from tigra.option_fields import short
 from tigra.seeding import generator
 
 STEP = 1e-6
-MOST_DRAWS = 1000  # of inputs, until none lies near a kink
+MOST_DRAWS = 1000  # of inputs, to find one away from kinks
 LAYER_TOLERANCE, NETWORK_TOLERANCE = 1e-7, 1e-6
 assert MARGIN >= 1000 * STEP
 
 
 class Check(NamedTuple):
-    """The outcome for one array: error is the relative error of `dE/d(what)` in `case`.
+    """Result of a gradient check for one array.
 
-    where : the function that computes the gradient, its file, and the section that derives it
+    Attributes
+    ----------
+    case : str
+        Name of the case.
+    what : str
+        The array: "input", or the name of a parameter.
+    size : int
+        Number of entries.
+    error : float
+        Relative error of the gradient.
+    tolerance : float
+        Largest error that passes.
+    where : str
+        The function that computes the gradient, its file, and the section of the derivations.
     """
 
     case: str
@@ -44,13 +59,29 @@ class Check(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within the tolerance (a NaN is not)."""
+        """Whether the error is within the tolerance; False for NaN."""
         return self.error < self.tolerance
 
 
 def numerical_gradient(energy: Callable[[], float], array: np.ndarray, step: float = STEP) -> np.ndarray:
-    """dE/darray entry by entry, (E(+step) - E(-step)) / (2 step); array is changed and put back.
+    """Gradient by central differences, (E(+step) - E(-step)) / (2 step), entry by entry.
 
+    Parameters
+    ----------
+    energy : callable
+        Returns E, as a function of the current content of `array`.
+    array : array
+        Changed in place and restored.
+    step : float
+        Step of the differences.
+
+    Returns
+    -------
+    array
+        dE/darray.
+
+    Examples
+    --------
     >>> x = np.array([3.0])
     >>> numerical_gradient(lambda: float(x[0] ** 2), x).round(6)
     array([6.])
@@ -68,8 +99,20 @@ def numerical_gradient(energy: Callable[[], float], array: np.ndarray, step: flo
 
 
 def relative_error(analytic: np.ndarray, numeric: np.ndarray) -> float:
-    """Largest difference of two gradients over their largest entry.
+    """Largest difference of two gradients, divided by their largest entry.
 
+    Parameters
+    ----------
+    analytic, numeric : array
+        Gradients to compare.
+
+    Returns
+    -------
+    float
+        The error; infinite if the shapes differ or `analytic` is not finite.
+
+    Examples
+    --------
     >>> round(float(relative_error(np.array([1.0, 100.0]), np.array([1.0, 101.0]))), 4)
     0.0099
     """
@@ -80,8 +123,22 @@ def relative_error(analytic: np.ndarray, numeric: np.ndarray) -> float:
 
 
 def place_of(function: Callable, name: str) -> str:
-    """Where to look if a gradient is wrong: function, file, and section of the derivations.
+    """Where a gradient is computed: function, file, and section of the derivations.
 
+    Parameters
+    ----------
+    function : callable
+        The backward function.
+    name : str
+        Name of the layer in SECTIONS.
+
+    Returns
+    -------
+    str
+        Text for the report.
+
+    Examples
+    --------
     >>> from tigra.layers import Dense
     >>> place_of(Dense.backward, "Dense")
     'Dense.backward in tigra/layers/dense.py, derived in docs/derivations.md, section 2'
@@ -94,26 +151,51 @@ def place_of(function: Callable, name: str) -> str:
 
 
 def values_of(x) -> np.ndarray:
-    """The numbers of a layer's input or output: a graph signal's values, or the array itself."""
+    """Values of a layer's input or output: those of a GraphSignal, or the array itself."""
     return x.values if isinstance(x, GraphSignal) else x
 
 
 def check_gradients(layer: Layer, x: Any, seed: int = 0, name: str = "") -> list[Check]:
-    """Compare the backward of one layer with central differences, for its input and every parameter.
+    """Compare the backward of a layer with central differences, for its input and every parameter.
 
-    layer : with parameters in float64; in float32 rounding would hide the difference
-    x : an input that fits it: a GraphSignal, or an array, in float64, away from kinks (`Layer.decisions`)
-    seed : of the random gradient that flows in from above
+    Parameters
+    ----------
+    layer : Layer
+        Layer with float64 parameters; rounding in float32 would hide errors.
+    x : GraphSignal or array
+        Input in float64, away from kinks of the layer (`Layer.decisions`).
+    seed : int
+        Seed of the random upstream gradient.
+    name : str
+        Name for the report, by default the class name.
 
+    Returns
+    -------
+    list of Check
+        One result for the input and one for each parameter.
+
+    Raises
+    ------
+    ShapeError
+        If an array is not float64.
+
+    Examples
+    --------
     >>> from tigra.layers import Dense
     >>> [check.passed for check in check_gradients(Dense(np.eye(2), np.zeros(2)), np.ones((2, 3)))]
     [True, True, True]
     """
+    if not isinstance(layer, Layer):
+        raise ShapeError(f"check_gradients takes a layer and its input, got {type(layer).__name__} as the layer.")
     for what, array in {"the input": values_of(x), **layer.params}.items():
+        if not isinstance(array, np.ndarray) or array.size == 0 or not array.flags.writeable:
+            raise ShapeError(f"Gradients are checked on arrays that can be changed, but {what} is {short(array)}.")
         if np.asarray(array).dtype != np.float64:
             raise ShapeError(f"Gradients are checked in float64, but {what} is {np.asarray(array).dtype}; convert it.")
     upstream = generator(seed, "upstream").standard_normal(values_of(layer.forward(x)).shape)
+    before = dict(layer.grads)
     analytic = {"input": layer.backward(upstream), **layer.grads}
+    _check_returned(layer, analytic["input"], before)
 
     def energy():
         return float(np.sum(upstream * values_of(layer.forward(x))))
@@ -126,14 +208,23 @@ def check_gradients(layer: Layer, x: Any, seed: int = 0, name: str = "") -> list
     return checks
 
 
+def _check_returned(layer: Layer, grad: Any, before: dict[str, np.ndarray]) -> None:
+    """Check that backward returned an array, and wrote into the arrays of `grads`, which training reads."""
+    if not isinstance(grad, np.ndarray):
+        raise ShapeError(f"{type(layer).__name__}.backward must return dE/d(input) as an array, got {short(grad)}.")
+    for name, array in before.items():
+        if layer.grads.get(name) is not array:
+            raise TigraError(in_place_advice(layer, name))
+
+
 def check_layer(name: str, seed: int = 0) -> list[Check]:
-    """Check the gradient for the input and every parameter of one case of LAYER_CASES."""
+    """Check one case of LAYER_CASES, for the input and every parameter."""
     layer, x = LAYER_CASES[name](np.random.default_rng(seed))
     return check_gradients(layer, x, seed, name)
 
 
 def check_loss(seed: int = 0) -> Iterator[Check]:
-    """Check the one gradient of softmax and negative log-likelihood, with and without label smoothing."""
+    """Check the gradient of the loss, softmax with negative log-likelihood, with and without label smoothing."""
     rng = np.random.default_rng(seed)
     scores, labels = rng.standard_normal((4, 3)), np.array([0, 3, 1])
     for name, smoothing in {"Loss": 0.0, "Loss, smoothed labels": 0.2}.items():
@@ -150,15 +241,15 @@ def check_loss(seed: int = 0) -> Iterator[Check]:
 def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
     """Check every parameter of a small network of NETWORK_CASES, through its loss.
 
-    Near a kink (two values that swap places in a pooling, a t or a unit that changes sign) a
-    difference quotient is meaningless, so inputs are drawn until none lies within reach of the step.
+    Finite differences are meaningless near a kink, where a value crosses a pooling threshold or changes its sign.
+    Inputs are drawn until no kink is within reach of the step.
     """
     rng = np.random.default_rng(seed)
     architecture, shape = network_cases()[case]
     network = build_network(architecture, shape, 3, seed=seed, dtype="float64").replica(training=True)
     labels, start = np.array([0, 2]), network.parameters.copy()
     for _ in range(MOST_DRAWS):
-        network.parameters[:] = start + 0.1 * rng.standard_normal(start.size)  # a theta of the identity is on a kink
+        network.parameters[:] = start + 0.1 * rng.standard_normal(start.size)  # the initial theta of ST is on a kink
         images = rng.uniform(size=(BATCH, *shape))
         network.calibrate(rng.uniform(size=(20, *shape)))
         signal = network.signal(network.prepare(images))
@@ -168,6 +259,7 @@ def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
         raise TigraError(f"{architecture} has a kink near every input that was tried; check its layers one by one.")
     _, grad = negative_log_likelihood(network.forward(signal), labels)
     network.backward(grad)
+    network.check_gradient_views()
     analytic = [{name: grad.copy() for name, grad in layer.grads.items()} for layer in network.layers]
 
     def energy():
@@ -182,7 +274,7 @@ def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
 
 
 def _smooth_within(network, signal) -> bool:
-    """Whether active sets, signs of t and signs of units stay the same when parameters move a little."""
+    """Whether all decisions, such as active sets and signs, stay the same for small changes of the parameters."""
     reach = 50 * STEP
     patterns, kept = [], network.parameters.copy()
     for sign in (0, 1, -1):
@@ -198,7 +290,7 @@ def _smooth_within(network, signal) -> bool:
 
 
 def _pattern(network, signal) -> bytes:
-    """All the yes-or-no decisions of a forward pass."""
+    """All yes-or-no decisions of a forward pass."""
     pattern: list[np.ndarray] = []
     for layer in network.layers:
         after = layer.forward(signal)
@@ -208,7 +300,7 @@ def _pattern(network, signal) -> bytes:
 
 
 def network_cases() -> dict[str, tuple[str, tuple[int, int]]]:
-    """NETWORK_CASES, and the example of every other registered layer that has one, by the layer's name."""
+    """NETWORK_CASES, and the examples of registered layer kinds, by name."""
     examples = {name: (kind.example, (4, 5)) for name, kind in LAYER_KINDS.items() if kind.example}
     return NETWORK_CASES | examples
 
@@ -218,9 +310,26 @@ def run_checks(
     seed: int = 0,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Iterator[Check]:
-    """All checks, or those whose case begins with `only` (a layer's class name, Loss, Network, ConvNet ...).
+    """Run all gradient checks, or those of one layer.
 
-    on_progress : called with (what is being checked, how many cases are done, of how many)
+    Parameters
+    ----------
+    only : str, optional
+        Class name of a layer, or Loss, Network, ConvNet, ...; case is ignored.
+    seed : int
+        Seed of inputs and upstream gradients.
+    on_progress : callable
+        Called with (what, done, total), counted in cases.
+
+    Yields
+    ------
+    Check
+        One result per array.
+
+    Raises
+    ------
+    UsageError
+        If there is no case called `only`.
     """
     cases: dict[str, Callable[[], Iterable[Check]]] = {name: partial(check_layer, name, seed) for name in LAYER_CASES}
     cases |= {"Loss": partial(check_loss, seed)}

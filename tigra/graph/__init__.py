@@ -1,8 +1,8 @@
-"""THE STORY, 1: the graph of an image's pixels, its Laplacian, polynomials of it, and what layers ask of them.
+"""THE STORY, 1: the graph of an image's pixels, its Laplacian, and polynomials of the Laplacian.
 
 graph         the grid, or any graph, and its Laplacian, Eq. (1)
 polynomials   powers and Chebyshev polynomials of the Laplacian, Eqs. (10), (14), and their adjoints
-operators     what layers ask of polynomials, in one call
+operators     the operations that layers need, each in one call
 """
 
 from tigra.graph.graph import (

@@ -15,8 +15,12 @@ from tigra.errors import GraphError, UsageError
 class GraphSignal(NamedTuple):
     """Feature maps on the nodes of a graph, and the nodes on which they are active.
 
-    values : array (K, N, B), map k of image b at node v is values[k, v, b]
-    active : bool array (K, N, B), the sets N_k, or (1, N, B), one set for all maps
+    Attributes
+    ----------
+    values : array (K, N, B)
+        values[k, v, b] is map k of image b at node v.
+    active : bool array (K, N, B) or (1, N, B)
+        The sets N_k, or one set for all maps.
     """
 
     values: np.ndarray
@@ -24,10 +28,16 @@ class GraphSignal(NamedTuple):
 
 
 class Stencil(NamedTuple):
-    """The weights of a grid's edges, for kernels that need no edge list.
+    """Edge weights of a grid, for kernels that need no edge list.
 
-    straight, diagonal : edge weights as they enter the normalised adjacency
-    scale : None when those weights hold everywhere, else array (N,), d^-1/2 of each node
+    Attributes
+    ----------
+    shape : (int, int)
+        Height and width of the grid.
+    straight, diagonal : float
+        Edge weights in the normalised adjacency matrix.
+    scale : array (N,) or None
+        d^-1/2 of each node, or None if the weights are the same everywhere.
     """
 
     shape: tuple[int, int]
@@ -37,18 +47,31 @@ class Stencil(NamedTuple):
 
 
 class Graph:
-    """An undirected weighted graph given by its adjacency matrix A.
+    """An undirected weighted graph, given by its adjacency matrix A.
 
-    adjacency : sparse or dense (N, N), symmetric, finite, non-negative, zero diagonal
-    degrees : array (N,), by default the row sums of A. Larger ones are allowed: they
-        belong to nodes with edges to the zero-padded outside (`grid_graph`).
+    Parameters
+    ----------
+    adjacency : array or sparse matrix (N, N)
+        Symmetric, finite and non-negative, with zero diagonal.
+    degrees : array (N,), optional
+        Degrees d of the nodes, by default the row sums of A. They may be larger, for nodes with edges to zero padding
+        outside the graph (`grid_graph`).
 
-    The Laplacian is L = I - D^-1/2 A D^-1/2, Eq. (1) [eq:laplacian]. An isolated node has
-    d = 0 and, by that equation, a row of zeros in L.
+    Raises
+    ------
+    GraphError
+        If the matrix or the degrees are not valid.
 
-    Departs from the paper: Eq. (1) prints the off-diagonal entries without the minus sign
-    that Eq. (23) [eq:filtered_signal] needs (docs/errata.md).
+    Notes
+    -----
+    The Laplacian is L = I - D^-1/2 A D^-1/2, Eq. (1) [eq:laplacian]. An isolated node has d = 0 and, by that equation,
+    a row of zeros in L.
 
+    Departs from the paper: Eq. (1) prints the off-diagonal entries without the minus sign that Eq. (23)
+    [eq:filtered_signal] needs (docs/errata.md).
+
+    Examples
+    --------
     >>> path = Graph([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
     >>> path.degrees
     array([1., 2., 1.])
@@ -72,10 +95,10 @@ class Graph:
 
     @cached_property
     def normalised_adjacency(self) -> sparse.csr_array:
-        """D^-1/2 A D^-1/2; the rows of isolated nodes are empty."""
+        """D^-1/2 A D^-1/2 as CSR; the rows of isolated nodes are empty."""
         edges = self.adjacency.tocoo()
         i, j = edges.coords
-        unit = self.degrees.max() or 1.0  # L does not depend on it, but products of huge or tiny degrees would
+        unit = self.degrees.max() or 1.0  # avoids overflow for very large or small degrees; L does not depend on it
         degrees = self.degrees / unit
         weights = edges.data / unit / np.sqrt(degrees[i] * degrees[j])
         return sparse.csr_array((weights, (i, j)), shape=edges.shape)
@@ -88,11 +111,11 @@ class Graph:
 
     @cached_property
     def shifted_laplacian(self) -> sparse.csr_array:
-        """L - I, the Laplacian with its spectrum moved to [-1, 1] for Chebyshev polynomials."""
+        """L - I, whose eigenvalues lie in [-1, 1] as Chebyshev polynomials require."""
         return sparse.csr_array(self.laplacian - sparse.eye_array(self.n_nodes))
 
     def csr_arrays(self, dtype) -> tuple:
-        """(indptr, indices, data) of the Laplacian with data in dtype, made once."""
+        """(indptr, indices, data) of the Laplacian, with data in dtype; cached."""
         key = "csr", np.dtype(dtype)
         if key not in self._in_dtype:
             matrix = self.laplacian
@@ -100,7 +123,7 @@ class Graph:
         return self._in_dtype[key]
 
     def scale_column(self, dtype) -> np.ndarray:
-        """d^-1/2 of every node as (N, 1) in dtype, made once; only on grids with a free boundary."""
+        """d^-1/2 of every node as (N, 1) in dtype, cached; only for grids with a free boundary."""
         key = "scale", np.dtype(dtype)
         if key not in self._in_dtype:
             assert self.stencil is not None and self.stencil.scale is not None
@@ -109,9 +132,9 @@ class Graph:
 
 
 class GridGraph(Graph):
-    """The graph of an image's pixels; made by `grid_graph`, which documents the arguments.
+    """The graph of an image's pixels. Use `grid_graph`, which checks and documents the arguments.
 
-    Grids compute on their stencil, so the adjacency matrix is made only for those who ask for it.
+    Computations use the stencil, so the adjacency matrix is built only on request.
     """
 
     def __init__(self, shape, neighbours, diagonal_weight, boundary):
@@ -141,16 +164,28 @@ class GridGraph(Graph):
 
 
 def grid_graph(shape, neighbours=8, diagonal_weight=1.0, boundary="padded") -> Graph:
-    """The grid of an image's pixels: node row * width + column, edges to 4 or 8 neighbours.
+    """Graph of an image's pixels, with edges to 4 or 8 neighbours.
 
-    shape : (height, width) of the image
-    neighbours : 8, as in the paper, or 4
-    diagonal_weight : of the edges to diagonal neighbours; straight edges weigh 1. With 1/4 the
-        graph is isotropic to fourth order, which helps with rotations by any angle.
-    boundary : "padded", every node has the degree of an inner node, as if the image stood in a
-        field of zeros (the paper's section 5; shifts are then exact), or "free", edges end
-        where the image ends.
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width of the image. Node row * width + column is the pixel (row, column).
+    neighbours : {8, 4}
+        With or without diagonal neighbours; the paper uses 8.
+    diagonal_weight : float
+        Weight of diagonal edges; other edges have weight 1. With 1/4 the Laplacian is isotropic to fourth order,
+        which helps with rotations by arbitrary angles.
+    boundary : {"padded", "free"}
+        "padded": every node has the degree of an inner node, as if the image were surrounded by zeros (paper,
+        section 5). Shifts are then exact. "free": there are no edges beyond the border.
 
+    Returns
+    -------
+    Graph
+        The grid, with N = height * width nodes.
+
+    Examples
+    --------
     >>> corner = grid_graph((2, 2), neighbours=4).laplacian.toarray()[0]
     >>> corner  # degree 4, two of the neighbours lie outside
     array([ 1.  , -0.25, -0.25,  0.  ])
@@ -162,8 +197,10 @@ def grid_graph(shape, neighbours=8, diagonal_weight=1.0, boundary="padded") -> G
 
 
 def inverse_square_root(degrees: np.ndarray) -> np.ndarray:
-    """d^-1/2, and 0 where d = 0.
+    """d^-1/2 for each degree d, and 0 where d = 0.
 
+    Examples
+    --------
     >>> inverse_square_root(np.array([4.0, 0.0]))
     array([0.5, 0. ])
     """
@@ -177,12 +214,28 @@ def _path(length: int) -> sparse.sparray:
 
 
 def _path_degrees(length: int) -> np.ndarray:
-    """How many neighbours each node of a path has: 1 at the ends, 2 between them."""
+    """Degrees of the nodes of a path: 1 at the ends, 2 in between."""
     return np.minimum(np.arange(length), 1.0) + np.minimum(np.arange(length)[::-1], 1.0)
 
 
 def check_shape(shape) -> tuple[int, int]:
-    """The (height, width) of an image, or UsageError."""
+    """Check the shape of an image.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Height and width.
+
+    Returns
+    -------
+    (int, int)
+        The shape as Python integers.
+
+    Raises
+    ------
+    UsageError
+        If it is not a pair of positive integers.
+    """
     sizes = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else ()
     if len(sizes) != 2 or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in sizes):
         raise UsageError(f"An image needs a shape (height, width) of two positive integers, got {shape!r}.")
@@ -207,7 +260,7 @@ def _checked_adjacency(adjacency) -> sparse.csr_array:
     try:
         if np.iscomplexobj(adjacency):
             raise TypeError("its entries are complex")
-        matrix = sparse.csr_array(adjacency, dtype=np.float64, copy=True)  # it is tidied up below
+        matrix = sparse.csr_array(adjacency, dtype=np.float64, copy=True)  # it is modified below
     except (TypeError, ValueError) as error:
         raise GraphError(f"A graph needs a real (N, N) adjacency matrix: {error}.") from error
     matrix.sum_duplicates()

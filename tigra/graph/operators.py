@@ -1,8 +1,7 @@
-"""What the layers ask of polynomials: powers summed over maps, moments of Chebyshev signals, and their adjoints.
+"""The operations that layers need: powers summed over maps, moments of Chebyshev signals, and their adjoints.
 
-On a padded grid each is one call of a kernel that does it all; on other graphs the chains of
-`tigra.graph.polynomials` do the same, step by step, with new arrays in every step (boundary="free" and graphs that
-are no grid are slower for that). Both give the same numbers to rounding.
+On a padded grid, each operation is one call of a compiled kernel. Other graphs, including grids with boundary="free",
+use `tigra.graph.polynomials` step by step and are slower. Both agree up to rounding.
 """
 
 from __future__ import annotations
@@ -28,7 +27,28 @@ from tigra.kernels.workspace import Workspace, aligned_empty
 
 
 def masked_powers(graph: Graph, y, sets, beta, degree: int, space: Workspace) -> np.ndarray:
-    """u_m = sum_k beta_k 1[N_k] L^m y_k for m = 0..degree; y and sets (K, N, B)  ->  (degree+1, N, B)."""
+    """Powers of the Laplacian, masked and summed over maps: u_m = sum_k beta_k 1[N_k] L^m y_k.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    y : array (K, N, B)
+        Maps.
+    sets : bool array (K, N, B)
+        The sets N_k.
+    beta : array (K,)
+        Weights of the maps.
+    degree : int
+        Highest power.
+    space : Workspace
+        Scratch arrays.
+
+    Returns
+    -------
+    array (degree+1, N, B)
+        u_m for m = 0..degree.
+    """
     n_maps, n_nodes, n_batch = y.shape
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, y.dtype)
@@ -44,7 +64,24 @@ def masked_powers(graph: Graph, y, sets, beta, degree: int, space: Workspace) ->
 
 
 def masked_powers_adjoint(graph: Graph, terms, sets, space: Workspace) -> np.ndarray:
-    """sum_m L^m 1[N_k] terms[m] for every set N_k; terms (M+1, N, B), sets (K, N, B)  ->  (K, N, B)."""
+    """Adjoint of `masked_powers` without beta: sum_m L^m 1[N_k] terms[m] for every set N_k.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    terms : array (M+1, N, B)
+        One signal per power.
+    sets : bool array (K, N, B)
+        The sets N_k.
+    space : Workspace
+        Scratch arrays.
+
+    Returns
+    -------
+    array (K, N, B)
+        One signal per set.
+    """
     n_batch = terms.shape[2]
     back = space.result("back", sets.shape, terms.dtype)
     if is_padded_grid(graph):
@@ -59,7 +96,24 @@ def masked_powers_adjoint(graph: Graph, terms, sets, space: Workspace) -> np.nda
 
 
 def chebyshev_moments(graph: Graph, z, max_order: int, space: Workspace) -> np.ndarray:
-    """Mean and variance over the nodes of abs(T_k(L - I) z_i): (K, N, B)  ->  (K, max_order+1, 2, B)."""
+    """Mean and variance over the nodes of abs(T_k(L - I) z_i).
+
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    z : array (K, N, B)
+        Maps.
+    max_order : int
+        Highest Chebyshev order.
+    space : Workspace
+        Scratch arrays.
+
+    Returns
+    -------
+    array (K, max_order+1, 2, B)
+        Mean and variance for each map and order.
+    """
     n_maps, _, n_batch = z.shape
     moments = aligned_empty((n_maps, max_order + 1, 2, n_batch), z.dtype)
     if is_padded_grid(graph):
@@ -74,7 +128,26 @@ def chebyshev_moments(graph: Graph, z, max_order: int, space: Workspace) -> np.n
 
 
 def chebyshev_moments_adjoint(graph: Graph, z, moments, grad_moments, space: Workspace) -> np.ndarray:
-    """dE/dz from dE/dmoments of `chebyshev_moments`; the signals t_k are computed a second time."""
+    """Gradient of `chebyshev_moments`. The Chebyshev signals are computed again.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    z : array (K, N, B)
+        Maps.
+    moments : array (K, max_order+1, 2, B)
+        Result of `chebyshev_moments`.
+    grad_moments : array (K, max_order+1, 2, B)
+        dE/dmoments.
+    space : Workspace
+        Scratch arrays.
+
+    Returns
+    -------
+    array (K, N, B)
+        dE/dz.
+    """
     _, n_orders, _, n_batch = moments.shape
     grad_z = space.result("grad_z", z.shape, z.dtype)
     if is_padded_grid(graph):

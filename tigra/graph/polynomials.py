@@ -1,9 +1,8 @@
 """Polynomials of the Laplacian applied to signals: powers, Chebyshev polynomials, and their adjoints.
 
-Signals are arrays (K, N, B). Every recursion here is a chain of `laplacian_step`, which runs on
-the grid's stencil where there is one and on the CSR matrix elsewhere. L is symmetric, so the
-adjoint of "x -> (L^0 x, ..., L^M x)" is "(g_0, ..., g_M) -> sum_m L^m g_m", and likewise for T_k.
-`tigra.graph.operators` has what layers need of them on a padded grid in one piece.
+Signals are arrays (K, N, B). Every recursion is a chain of `laplacian_step`, which uses the stencil of a grid, or the
+CSR matrix of another graph. L is symmetric, so the adjoint of "x -> (L^0 x, ..., L^M x)" is "(g_0, ..., g_M) ->
+sum_m L^m g_m", and likewise for T_k. `tigra.graph.operators` has faster versions for padded grids.
 """
 
 from __future__ import annotations
@@ -15,9 +14,23 @@ from tigra.kernels.steps import csr_step, stencil_step
 
 
 def laplacian_step(graph: Graph, x, y, times_lx, times_x, times_y, out) -> np.ndarray:
-    """Fill and return out = times_lx * L x + times_x * x + times_y * y.
+    """One step of a recursion: out = times_lx * L x + times_x * x + times_y * y.
 
-    out must be C-contiguous, and an array of its own: a loop over arrays that overlap is not vectorised.
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    x, y : array (K, N, B)
+        Signals.
+    times_lx, times_x, times_y : float
+        Factors.
+    out : array (K, N, B)
+        Filled with the result. It must be C-contiguous and must not overlap x or y.
+
+    Returns
+    -------
+    array (K, N, B)
+        out.
     """
     number = x.dtype.type  # a float64 scalar would turn float32 arithmetic into float64
     if graph.stencil is None:
@@ -39,10 +52,26 @@ def laplacian_step(graph: Graph, x, y, times_lx, times_x, times_y, out) -> np.nd
 
 
 def laplacian_powers(graph: Graph, x: np.ndarray, degree: int, out: np.ndarray | None = None) -> np.ndarray:
-    """L^m x for m = 0..degree, the terms of Eq. (10) [eq:pol_filt_1]: (K, N, B) -> (degree+1, K, N, B).
+    """Powers of the Laplacian, L^m x for m = 0..degree, the terms of Eq. (10) [eq:pol_filt_1].
 
-    out : where to put them, if given
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    x : array (K, N, B)
+        Signals.
+    degree : int
+        Highest power.
+    out : array (degree+1, K, N, B), optional
+        Filled with the result if given.
 
+    Returns
+    -------
+    array (degree+1, K, N, B)
+        One signal per power.
+
+    Examples
+    --------
     >>> from tigra.graph import grid_graph
     >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
     >>> laplacian_powers(grid_graph((1, 3), neighbours=4), pixel, degree=2)[:, 0, :, 0]
@@ -58,9 +87,21 @@ def laplacian_powers(graph: Graph, x: np.ndarray, degree: int, out: np.ndarray |
 
 
 def laplacian_powers_adjoint(graph: Graph, terms: np.ndarray, room: np.ndarray | None = None) -> np.ndarray:
-    """sum_m L^m terms[m] by Horner's rule: (degree+1, K, N, B) -> (K, N, B).
+    """Adjoint of `laplacian_powers`, sum_m L^m terms[m], by Horner's rule.
 
-    room : (2, K, N, B) to work in, if given; the result is one of its halves
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    terms : array (degree+1, K, N, B)
+        One signal per power.
+    room : array (2, K, N, B), optional
+        Scratch array; the result is one of its halves.
+
+    Returns
+    -------
+    array (K, N, B)
+        The sum.
     """
     result, spare = np.empty((2, *terms[0].shape), terms[0].dtype) if room is None else room
     result[:] = terms[-1]
@@ -71,10 +112,26 @@ def laplacian_powers_adjoint(graph: Graph, terms: np.ndarray, room: np.ndarray |
 
 
 def chebyshev(graph: Graph, x: np.ndarray, max_order: int):
-    """Yield t_k = T_k(L - I) x for k = 0..max_order, Eq. (14): t_k = 2 (L - I) t_{k-1} - t_{k-2}.
+    """Chebyshev signals t_k = T_k(L - I) x, by the recursion t_k = 2 (L - I) t_{k-1} - t_{k-2}, Eq. (14).
 
-    Only three signals exist at any time, and take turns: use or copy t_k before asking for t_{k+1}.
+    Three arrays are reused in turn, so use or copy t_k before requesting t_{k+1}.
 
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    x : array (K, N, B)
+        Signals.
+    max_order : int
+        Highest order.
+
+    Yields
+    ------
+    array (K, N, B)
+        t_k for k = 0..max_order.
+
+    Examples
+    --------
     >>> from tigra.graph import grid_graph
     >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
     >>> for t in chebyshev(grid_graph((1, 3), neighbours=4), pixel, max_order=2):
@@ -96,9 +153,23 @@ def chebyshev(graph: Graph, x: np.ndarray, max_order: int):
 
 
 def chebyshev_adjoint(graph: Graph, terms) -> np.ndarray:
-    """sum_k T_k(L - I) terms[k] by Clenshaw's rule, b_k = terms[k] + 2 (L - I) b_{k+1} - b_{k+2}.
+    """Adjoint of `chebyshev`, sum_k T_k(L - I) terms[k], by Clenshaw's rule.
 
-    terms : sequence of K_max + 1 arrays (K, N, B); the result is terms[0] + (L - I) b_1 - b_2.
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    terms : sequence of arrays (K, N, B)
+        One signal per order.
+
+    Returns
+    -------
+    array (K, N, B)
+        The sum.
+
+    Notes
+    -----
+    With b_k = terms[k] + 2 (L - I) b_{k+1} - b_{k+2}, the sum is terms[0] + (L - I) b_1 - b_2.
     """
     if len(terms) == 1:
         return terms[0].copy()

@@ -1,4 +1,4 @@
-"""Pixels: picture files as arrays, images resized, turned and shifted, and the store of decoded pictures."""
+"""Read picture files; resize, rotate and shift images; cache decoded pictures."""
 
 from tigra.images.pictures import decode_image, read_image
 

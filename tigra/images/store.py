@@ -1,9 +1,9 @@
-"""Pictures decoded once, into a memory-mapped file: a folder may be larger than memory.
+"""Decode pictures once, into a memory-mapped file; a folder may be larger than memory.
 
-A store is a folder with `pixels.npy`, an array (n, height, width) of 16-bit grey levels that is mapped
-rather than read, and `index.json`, which tells what lies where. It stands in the user's cache folder
-under a name made of the pictures' content and the options of reading, is built under another
-name and renamed when it is whole, and can be deleted at any time.
+A store is a folder with `pixels.npy`, a memory-mapped array (n, height, width) of 16-bit grey levels, and
+`index.json`, which lists the pictures. It is in the user's cache folder, under a hash of the pictures and
+the options of reading. It is built under a temporary name and renamed when complete. It can be deleted
+at any time.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from tigra.errors import DatasetError, ImageError
 from tigra.images.pictures import GREY_LEVELS, decode_image, reader_version
 from tigra.images.transforms import rotate
 
-FORMAT = 1  # to be raised when pictures are read in another way, so that old stores are not used
-AT_ONCE = 256  # pictures decoded between two looks at the progress
+FORMAT = 1  # increase when decoding changes, so that old stores are not used
+AT_ONCE = 256  # pictures decoded between two progress reports
 N_SAMPLES = 64  # pictures whose pixels are compared with the index when a store is opened
-ABANDONED = 24 * 3600  # seconds after which an unfinished store belongs to nobody
+ABANDONED = 24 * 3600  # seconds after which an unfinished store is deleted
 
 
 class LazyImages:
-    """Images (n, height, width) that come into being when they are asked for, by slice or list of numbers.
+    """Images (n, height, width) that are computed when indexed, by slice or list of indices.
 
-    `take(rows)`, to be written by subclasses, makes the images with these numbers.
+    Subclasses implement `take(rows)`, which returns the images with these indices.
     """
 
     dtype = np.dtype(np.float64)
@@ -51,11 +51,11 @@ class LazyImages:
 
     @property
     def size(self) -> int:
-        """How many pixels there are in all."""
+        """Total number of pixels."""
         return int(np.prod(self.shape))
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """The images with these numbers, as an array."""
+        """Return the images with these indices as an array."""
         raise NotImplementedError
 
     def __getitem__(self, key) -> np.ndarray:
@@ -70,36 +70,42 @@ Images: TypeAlias = np.ndarray | LazyImages
 
 
 class StoredImages(LazyImages):
-    """Some rows of a file of 16-bit pixels, as images in [0, 1]."""
+    """Rows of an array of 16-bit pixels, as images in [0, 1]."""
 
     def __init__(self, pixels: np.ndarray, rows: np.ndarray):
         super().__init__((len(rows), *pixels.shape[1:]))
         self.pixels, self.rows = pixels, np.asarray(rows)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Grey levels of the images with these numbers."""
+        """Return the grey levels of the images with these indices."""
         return self.pixels[self.rows[rows]] / np.float64(GREY_LEVELS)
 
 
 class TurnedImages(LazyImages):
-    """Images turned, each by its own angle, as by `tigra.images.transforms.rotate`."""
+    """Images rotated, each by its own angle, by `tigra.images.transforms.rotate`."""
 
     def __init__(self, images, degrees: np.ndarray, interpolation: str = "cubic"):
         super().__init__(images.shape)
         self.images, self.degrees, self.interpolation = images, np.asarray(degrees), interpolation
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """The images with these numbers, turned."""
+        """Return the images with these indices, rotated."""
         return rotate(self.images[rows], self.degrees[rows], self.interpolation)
 
 
 class ImageStore:
     """Decoded pictures.
 
-    pixels : (n, height, width) 16-bit grey levels, mapped
-    names : of the pictures, in the order of the pixels
-    digests : for each picture a hash of its pixels; equal ones are duplicates
-    skipped : (name, reason) of what could not be decoded
+    Attributes
+    ----------
+    pixels : array of uint16, shape (n, height, width)
+        Grey levels, memory-mapped.
+    names : list of str
+        Names of the pictures, in the order of the pixels.
+    digests : list of str
+        Hash of the pixels of each picture; duplicates have equal hashes.
+    skipped : list of (str, str)
+        Name and reason of pictures that could not be decoded.
     """
 
     def __init__(self, folder: Path):
@@ -122,7 +128,7 @@ def _pixel_digest(pixels: np.ndarray) -> str:
 
 
 def store_key(contents: Iterable[tuple[str, str]], shape: tuple[int, int], invert: bool) -> str:
-    """A name for the store of pictures given as (name, hash of the file), read with these options."""
+    """Return the name of the store of pictures given as (name, hash of the file), for these options."""
     digest = hashlib.sha256(f"{FORMAT} {shape[0]}x{shape[1]} {invert} {reader_version()}\n".encode())
     for name, content in contents:
         digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + content.encode() + b"\n")
@@ -130,7 +136,7 @@ def store_key(contents: Iterable[tuple[str, str]], shape: tuple[int, int], inver
 
 
 def open_store(cache: Path, key: str) -> ImageStore | None:
-    """The store of this key, if it is there and whole."""
+    """Return the store of this key, or None if it is missing or damaged."""
     try:
         return ImageStore(cache / "images" / key)
     except (OSError, ValueError, KeyError, TypeError, EOFError):
@@ -147,10 +153,29 @@ def build_store(
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> ImageStore:
-    """Decode pictures, given as (name, content of the file or a function that reads it), into a new store.
+    """Decode pictures into a new store.
 
-    Memory stays flat: files are read when it is their turn. What cannot be decoded, or whose function
-    raises ImageError, is left out, and listed in `skipped`.
+    Parameters
+    ----------
+    cache : Path
+        The cache folder.
+    key : str
+        Name of the store, from `store_key`.
+    pictures : iterator of (name, content)
+        Content is bytes, or a function that reads them. It is called when needed, to save memory.
+    n_pictures : int
+        Number of pictures, for the progress.
+    shape, invert
+        As for `read_image`.
+    threads : int
+        Number of threads.
+    on_progress : callable
+        Called with (description, number done, total).
+
+    Returns
+    -------
+    ImageStore
+        Pictures that cannot be decoded, or whose function raises ImageError, are listed in `skipped`.
     """
     final = cache / "images" / key
     try:
@@ -170,7 +195,7 @@ def build_store(
 
 
 def _named(building: Path, final: Path) -> ImageStore:
-    """The finished store under its name, or the equal one of a process that was faster."""
+    """Rename a finished store and return it, or the equal one of a process that was faster."""
     for _ in range(10):
         try:
             building.rename(final)
@@ -181,11 +206,11 @@ def _named(building: Path, final: Path) -> ImageStore:
             return ImageStore(final)
         except (OSError, ValueError, KeyError, TypeError, EOFError):  # damaged: make room
             shutil.rmtree(final, ignore_errors=True)
-    raise DatasetError(f"{final} is changed by others all the time; set TIGRA_CACHE to a folder of your own.")
+    raise DatasetError(f"{final} is being changed by other processes; set TIGRA_CACHE to a folder of your own.")
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Delete what a process that was killed has left behind."""
+    """Delete what killed processes have left behind."""
     for path in folder.glob(".building-*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > ABANDONED:
@@ -193,7 +218,7 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _cannot_write(cache, error):
-    return f"Cannot keep decoded pictures in {cache}: {error.strerror or error}; set TIGRA_CACHE to another folder."
+    return f"Cannot save decoded pictures in {cache}: {error.strerror or error}; set TIGRA_CACHE to another folder."
 
 
 def _fill(folder, pictures, n_pictures, shape, invert, threads, on_progress):
@@ -212,7 +237,7 @@ def _fill(folder, pictures, n_pictures, shape, invert, threads, on_progress):
     with (
         ThreadPoolExecutor(threads) as pool,
         open(folder / "pixels.npy", "wb") as file,
-        warnings.catch_warnings(),  # here, because it does not work in several threads at a time
+        warnings.catch_warnings(),  # here, because it is not thread-safe
     ):
         warnings.simplefilter("ignore")
         _write_header(file, 0, shape)
@@ -235,6 +260,6 @@ def _fill(folder, pictures, n_pictures, shape, invert, threads, on_progress):
 
 
 def _write_header(file, n_images, shape):
-    """The head of an .npy file, of the same length for any number of images (NumPy leaves room to grow)."""
+    """Write the header of an .npy file; its length is the same for any number of images."""
     header = {"descr": "<u2", "fortran_order": False, "shape": (n_images, *shape)}
     np.lib.format.write_array_header_1_0(file, header)

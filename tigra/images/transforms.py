@@ -1,4 +1,4 @@
-"""Images resized, padded, turned, shifted, smoothed and standardised: arrays (n, height, width) in [0, 1]."""
+"""Resize, pad, rotate, shift, smooth and standardise images, arrays (n, height, width) in [0, 1]."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from tigra.errors import ShapeError, UsageError
 from tigra.kernels.sampling import sample_moved
 
 INTERPOLATIONS = "cubic", "linear"
-AT_ONCE = 1024  # images, so that work arrays stay small
+AT_ONCE = 1024  # images per batch, to save memory
 
 
 # --- size ---------------------------------------------------------------------------------------------
 
 
 def resize(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Images of another size (height, width), stretched if the proportions differ.
+    """Resize images to (height, width) by bilinear interpolation; the aspect ratio may change.
 
-    Bilinear; when an image gets smaller, the triangle of weights widens with the pixels it covers,
-    so that none of them is lost (as Pillow does it). The number of pixels sets the scale: pixel
-    centres lie at 1/2, 3/2, ...
+    When an image gets smaller, the triangle of weights widens with the pixels it covers, so that every
+    pixel counts, as in Pillow. Pixel centres are at 1/2, 3/2, ...
 
     >>> resize(np.array([[[0.0, 1.0]]]), (1, 4))
     array([[[0.  , 0.25, 0.75, 1.  ]]])
@@ -38,7 +37,7 @@ def resize(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _resized_rows(images, height):
-    """Images with `height` rows: sums of a few weighted rows each."""
+    """Resize images to `height` rows, each a weighted sum of a few rows."""
     if images.shape[1] == height:
         return images
     rows, weights = _triangle_weights(images.shape[1], height)
@@ -46,7 +45,7 @@ def _resized_rows(images, height):
 
 
 def _triangle_weights(old: int, new: int) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, weights), both (taps, new): the old rows that make each new one, and their shares."""
+    """Return (rows, weights), both (taps, new): the old rows of each new row, and their weights."""
     scale = old / new
     support = max(scale, 1.0)
     centre = (np.arange(new) + 0.5) * scale
@@ -57,16 +56,26 @@ def _triangle_weights(old: int, new: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def downsample(images: np.ndarray, factor: int, antialias: bool = False) -> np.ndarray:
-    """Images with `factor` times fewer pixels each way, by bicubic interpolation (Keys, a = -1/2).
+    """Down-sample images by `factor` each way, by bicubic interpolation (Keys, a = -1/2).
 
-    There is a new pixel for each block of factor x factor old ones; blocks that are not full, below and right, are
-    left out.
+    Parameters
+    ----------
+    images : array of shape (n, height, width)
+        The images.
+    factor : int
+        Size of the blocks that become one pixel. Incomplete blocks at the bottom and right are left out.
+    antialias : bool
+        True widens the kernel by the factor and centres it on the block, as Pillow does, which smooths away
+        details finer than the new pixels. False interpolates from 4x4 pixels.
 
-    antialias : True widens the kernel by the factor and centres it on the block, as Pillow does: details finer
-        than the new pixels are smoothed away. False samples the picture as it is, from 4x4 pixels, always half-way
-        between old ones: on the centre of odd blocks lies a pixel, and between pixels interpolation smooths a little,
-        so that odd and even factors would sample two different pictures. Odd blocks are read half a pixel off.
+    Notes
+    -----
+    Without `antialias`, images are always sampled half-way between pixels, since interpolation smooths a
+    little there but not on a pixel. The centre of an odd block is on a pixel, so odd blocks are sampled half
+    a pixel off. Otherwise odd and even factors would not be comparable.
 
+    Examples
+    --------
     >>> downsample(np.arange(8.0).reshape(1, 1, 8).repeat(2, axis=1), 2)
     array([[[0.4375, 2.5   , 4.5   , 6.5625]]])
     """
@@ -80,9 +89,9 @@ def downsample(images: np.ndarray, factor: int, antialias: bool = False) -> np.n
 
 
 def _downsampled_rows(images, factor, antialias):
-    """Images with one row for each block of `factor` rows: every new row is the same weighted sum of old ones."""
+    """Return one row for each block of `factor` rows, all with the same weights."""
     scale, n_new = factor if antialias else 1, images.shape[1] // factor
-    reach = 2 * scale  # the kernel's, to each side
+    reach = 2 * scale  # of the kernel, to each side
     framed = np.pad(images, ((0, 0), (reach, reach), (0, 0)), mode="edge")
     offsets = np.arange(-reach, factor + reach)  # from a block's first row
     middle = (factor - 1) / 2 if antialias else (factor - 1) // 2 + 0.5
@@ -96,13 +105,13 @@ def _downsampled_rows(images, factor, antialias):
 
 
 def _keys(t):
-    """Keys' cubic kernel with a = -1/2 at distances t >= 0: 1 at 0, and 0 from 2 on."""
+    """Evaluate Keys' cubic kernel with a = -1/2 at distances t >= 0."""
     near, far = (1.5 * t - 2.5) * t**2 + 1, ((-0.5 * t + 2.5) * t - 4) * t + 2
     return np.where(t < 1, near, np.where(t < 2, far, 0.0))
 
 
 def pad(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Images in the middle of a larger frame of zeros; of an odd rest the larger half goes below and right.
+    """Pad images with zeros to (height, width); of an odd rest the larger half goes below and right.
 
     >>> pad(np.ones((1, 1, 2)), (3, 3))
     array([[[0., 0., 0.],
@@ -120,15 +129,27 @@ def pad(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def rotate(images: np.ndarray, degrees, interpolation: str = "cubic", clip: bool = True) -> np.ndarray:
-    """Turn each image about its centre, counter-clockwise; zeros come in from outside.
+    """Rotate each image about its centre, counter-clockwise; zeros enter from outside.
 
-    degrees : one angle for all, or one for each image. Multiples of 90 are exact where the
-        image allows it (180 always, 90 and 270 for square images).
-    interpolation : "cubic", spline of order 3, or "linear"
-    clip : values to [0, 1], which a spline may leave; False for maps whose values are no grey levels
+    Parameters
+    ----------
+    images : array of shape (n, height, width)
+        The images.
+    degrees : float or array of shape (n,)
+        One angle for all images, or one for each. Multiples of 90 are exact where possible (180 always,
+        90 and 270 for square images).
+    interpolation : {"cubic", "linear"}
+        Splines of order 3, or linear.
+    clip : bool
+        Clip values to [0, 1], which a spline may leave. Use False for maps that are not grey levels.
 
-    The numbers are those of `scipy.ndimage.rotate` (mode "constant") to rounding, many images at a time.
+    Returns
+    -------
+    array of shape (n, height, width)
+        Equal to `scipy.ndimage.rotate` (mode "constant") up to rounding.
 
+    Examples
+    --------
     >>> rotate(np.array([[[1.0, 0.0], [0.0, 0.0]]]), 90)
     array([[[0., 0.],
             [1., 0.]]])
@@ -149,12 +170,20 @@ def rotate(images: np.ndarray, degrees, interpolation: str = "cubic", clip: bool
 
 
 def translate(images: np.ndarray, shifts, interpolation: str = "cubic", clip: bool = True) -> np.ndarray:
-    """Move each image by (down, right) pixels; what leaves the frame is lost, zeros come in.
+    """Shift each image by (down, right) pixels; zeros enter, and what leaves the image is lost.
 
-    shifts : one pair of real numbers for all, or one for each image, (n, 2). Whole numbers are exact;
-        the others have the numbers of `scipy.ndimage.shift` to rounding.
-    interpolation, clip : as in `rotate`
+    Parameters
+    ----------
+    images : array of shape (n, height, width)
+        The images.
+    shifts : array of shape (2,) or (n, 2)
+        One shift for all images, or one for each. Whole numbers are exact. Others are equal to
+        `scipy.ndimage.shift` up to rounding.
+    interpolation, clip
+        As for `rotate`.
 
+    Examples
+    --------
     >>> translate(np.array([[[0.0, 1.0, 0.0]]]), (0, 1))
     array([[[0., 0., 1.]]])
     >>> translate(np.array([[[0.0, 1.0, 0.0]]]), (0, 0.25), "linear")
@@ -174,7 +203,7 @@ def translate(images: np.ndarray, shifts, interpolation: str = "cubic", clip: bo
 
 
 def _shifted(image, down, right):
-    """An image moved by whole pixels."""
+    """Shift an image by whole pixels."""
     (height, width), down, right = image.shape, int(down), int(right)
     moved = np.zeros_like(image)
     moved[max(down, 0) : height + min(down, 0), max(right, 0) : width + min(right, 0)] = image[
@@ -184,7 +213,7 @@ def _shifted(image, down, right):
 
 
 def _moved(images, motions, interpolation, which, clip):
-    """A copy of the images in which those of the mask `which` are moved, interpolated and perhaps clipped."""
+    """Return a copy of the images in which those of the mask `which` are moved and interpolated."""
     if interpolation not in INTERPOLATIONS:
         raise UsageError(f"interpolation must be 'cubic' or 'linear', got {interpolation!r}.")
     moved, places, frame = images.copy(), np.flatnonzero(which), 2
@@ -202,7 +231,7 @@ def _moved(images, motions, interpolation, which, clip):
 
 
 def random_shifts(images, rng: np.random.Generator, largest: float, whole: bool = True, interpolation="cubic"):
-    """Move each image by its own shift, uniform in [-largest, largest] down and right; whole pixels, or real."""
+    """Shift each image by its own random shift, uniform in [-largest, largest] down and right."""
     if whole:
         shifts: np.ndarray = rng.integers(-int(largest), int(largest), (len(images), 2), endpoint=True)
     else:
@@ -214,18 +243,18 @@ def random_shifts(images, rng: np.random.Generator, largest: float, whole: bool 
 
 
 def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
-    """Gaussian blur with standard deviation sigma pixels, zeros outside; below 0.05 it does nothing.
+    """Blur images by a Gaussian of standard deviation sigma pixels, zeros outside; no effect below 0.05.
 
-    The mean of "rows first" and "columns first": both are the same blur but for rounding, and
-    their mean treats the two axes alike to the last bit, so that turning an image by 90 degrees
-    turns the result exactly.
+    The result is the mean of blurring rows first and columns first. These differ only in rounding, and
+    their mean treats both axes exactly alike, so that rotating an image by 90 degrees rotates the result
+    exactly.
 
     >>> smooth(np.array([[[0.0, 1.0, 0.0]]]), 0.5).round(3)
     array([[[0.084, 0.619, 0.084]]])
     """
     if not (np.isfinite(sigma) and sigma >= 0):
         raise UsageError(f"smoothing must be a number of pixels >= 0, got {sigma!r}.")
-    if sigma < 0.05:  # the blur's weight beside a pixel would be exp(-200): nothing
+    if sigma < 0.05:  # the weight next to a pixel would be exp(-200)
         return images
 
     def blur(array, axis):
@@ -235,7 +264,7 @@ def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def less_border(images: np.ndarray) -> np.ndarray:
-    """Each image minus the median of its border pixels, so that the ground on which things stand is about 0.
+    """Subtract from each image the median of its border pixels, so that the background is about 0.
 
     >>> less_border(np.array([[[2.0, 2.0, 2.0], [2.0, 5.0, 3.0], [2.0, 2.0, 2.0]]]))
     array([[[0., 0., 0.],
@@ -247,7 +276,7 @@ def less_border(images: np.ndarray) -> np.ndarray:
 
 
 def border_grey(images: np.ndarray) -> np.ndarray:
-    """The median of each image's border pixels, (n,); every one counts once, in images of one row or column too.
+    """Return the median of the border pixels of each image, (n,); every pixel counts once.
 
     >>> border_grey(np.array([[[2.0], [5.0], [2.0]]]))
     array([2.])
@@ -258,7 +287,7 @@ def border_grey(images: np.ndarray) -> np.ndarray:
 
 
 def standardise(images: np.ndarray) -> np.ndarray:
-    """Each image with mean 0 and standard deviation 1; a flat one becomes 0.
+    """Scale each image to mean 0 and standard deviation 1; a constant image becomes 0.
 
     >>> standardise(np.array([[[1.0, 3.0]], [[5.0, 5.0]]]))
     array([[[-1.,  1.]],
@@ -268,7 +297,7 @@ def standardise(images: np.ndarray) -> np.ndarray:
     images = _checked(images)
     centred = images - images.mean(axis=(1, 2), keepdims=True)
     deviation = centred.std(axis=(1, 2), keepdims=True)
-    tiny = 1e-6 * np.abs(images).max(axis=(1, 2), keepdims=True, initial=0)  # a flat image's rounding errors
+    tiny = 1e-6 * np.abs(images).max(axis=(1, 2), keepdims=True, initial=0)  # rounding errors of a constant image
     return np.where(deviation > tiny, centred / np.where(deviation > tiny, deviation, 1), 0)
 
 
@@ -276,7 +305,7 @@ def standardise(images: np.ndarray) -> np.ndarray:
 
 
 def checked_shape(shape) -> tuple[int, int]:
-    """shape as (height, width), if it is two whole numbers of at least 1."""
+    """Return shape as (height, width); raise UsageError unless it is two whole numbers >= 1."""
     try:
         height, width = shape
     except (TypeError, ValueError):

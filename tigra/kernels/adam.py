@@ -7,10 +7,18 @@ from tigra.kernels.decorator import kernel
 
 @kernel
 def adam_step(parameters, mean, square, gradient, decay, rates, epsilon):
-    """One step of Adam (`tigra.training.adam.Adam`) in place; all arrays are vectors of one length.
+    """One step of Adam (`tigra.training.adam.Adam`), in place.
 
-    rates : (learning rate, 1 - b1, 1 - b2, 1 - b1^n, 1 - b2^n). In blocks that stay in the L1 cache, each worked off
-    by three loops with one target, which are vectorised.
+    Works in blocks that fit into the L1 cache, with three vectorised loops per block.
+
+    Parameters
+    ----------
+    parameters, mean, square, gradient, decay : array (P,)
+        Parameters, running moments, gradient and weight decay.
+    rates : tuple of float
+        (learning rate, 1 - b1, 1 - b2, 1 - b1^n, 1 - b2^n).
+    epsilon : float
+        Added to the denominator.
     """
     rate, take_mean, take_square, grown_mean, grown_square = rates
     for start in range(0, parameters.size, 1024):

@@ -4,12 +4,12 @@ from numba import njit
 
 
 def kernel(function):
-    """Compile a function, and keep the result on disk where there is a folder to write to.
+    """Compile a function with numba, and cache the result on disk if possible.
 
-    Divisions follow NumPy, without a test for 0, which would keep loops from being vectorised.
+    Division by 0 follows NumPy; a test for 0 would prevent vectorisation.
     """
     options = {"nogil": True, "error_model": "numpy"}
     try:
         return njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written
+    except RuntimeError:  # neither the package's folder nor the user's cache is writable
         return njit(**options)(function)

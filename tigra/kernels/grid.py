@@ -1,13 +1,13 @@
 """Whole layers on a padded grid, one call for all maps of a micro-batch.
 
-Signals stand in a frame of zeros, (H + 2, (W + 2) * B): with the batch last a grid row of B images is one
-run of numbers, the neighbours to the left and right are the same run shifted by B, and beyond the border
-zeros are read. Everything stays in the cache, and threads seldom meet at the GIL. Functions whose
-names end in _row take one such run. Loops over three or four arrays at a time are vectorised, longer ones
-seldom; an array unpacked as `a, b = rows` loses its contiguity in numba, so it is written rows[0], rows[1].
+Signals are stored in a frame of zeros, (H + 2, (W + 2) * B). With the batch last, a grid row of B images is one
+contiguous run of numbers, and the left and right neighbours are the same run shifted by B. Beyond the border, the
+frame supplies zeros. Data stays in the CPU cache, and threads seldom wait for the GIL. Functions whose names end in
+_row process one such run. Numba vectorises loops over three or four arrays, but seldom over more. Arrays unpacked as
+`a, b = rows` lose their contiguity in numba, so the code uses rows[0], rows[1].
 
-Neighbours are added as in `tigra.kernels.steps.stencil_step`, to the same bits: what is said there about
-equal neighbourhoods and ties holds here.
+Neighbours are added in the same order as in `tigra.kernels.steps.stencil_step`, with bit-identical results. Equal
+neighbourhoods and ties are therefore preserved here, too.
 """
 
 import numpy as np
@@ -19,7 +19,20 @@ from tigra.kernels.decorator import kernel
 def grid_powers(height, y, sets, beta, straight, diagonal, framed, out):
     """Fill out[m] with sum_k beta_k 1[N_k] L^m y_k, where L x = x - straight * S x - diagonal * D x.
 
-    y, sets : (K, N, B); beta : (K,); out : (M+1, N, B); framed : (2, H+2, (W+2) B), zero at the rim
+    Parameters
+    ----------
+    height : int
+        Rows of the grid.
+    y, sets : array (K, N, B)
+        Maps and active sets.
+    beta : array (K,)
+        Weights of the maps.
+    straight, diagonal : float
+        Edge weights.
+    framed : array (2, H+2, (W+2) B)
+        Scratch, zero at the rim.
+    out : array (M+1, N, B)
+        Result.
     """
     n_maps, n_nodes, n_batch = y.shape
     end = n_batch + n_nodes // height * n_batch
@@ -43,7 +56,22 @@ def grid_powers(height, y, sets, beta, straight, diagonal, framed, out):
 def grid_powers_adjoint(height, terms, sets, straight, diagonal, framed, row, out):
     """Fill out[k] with sum_m L^m 1[N_k] terms[m], by Horner's rule.
 
-    terms : (M+1, N, B); sets, out : (K, N, B); framed : (2, H+2, (W+2) B), zero at the rim; row : (W B,), scratch
+    Parameters
+    ----------
+    height : int
+        Rows of the grid.
+    terms : array (M+1, N, B)
+        One signal per power.
+    sets : array (K, N, B)
+        Active sets.
+    straight, diagonal : float
+        Edge weights.
+    framed : array (2, H+2, (W+2) B)
+        Scratch, zero at the rim.
+    row : array (W B,)
+        Scratch.
+    out : array (K, N, B)
+        Result.
     """
     n_maps, n_nodes, n_batch = out.shape
     end = n_batch + n_nodes // height * n_batch
@@ -68,7 +96,20 @@ def grid_powers_adjoint(height, terms, sets, straight, diagonal, framed, row, ou
 def grid_moments(height, z, straight, diagonal, framed, rows, moments):
     """Fill moments with mean and variance over the nodes of abs(t_{i,k}), t_{i,k} = T_k(L - I) z_i, Eq. (14).
 
-    z : (K, N, B); moments : (K, orders, 2, B); framed : (3, H+2, (W+2) B), zero at the rim; rows : (2, W B), scratch
+    Parameters
+    ----------
+    height : int
+        Rows of the grid.
+    z : array (K, N, B)
+        Maps.
+    straight, diagonal : float
+        Edge weights.
+    framed : array (3, H+2, (W+2) B)
+        Scratch, zero at the rim.
+    rows : array (2, W B)
+        Scratch.
+    moments : array (K, orders, 2, B)
+        Result.
     """
     n_maps, n_nodes, n_batch = z.shape
     one_nth, zero = z.dtype.type(1.0 / n_nodes), z.dtype.type(0)
@@ -79,7 +120,7 @@ def grid_moments(height, z, straight, diagonal, framed, rows, moments):
             if k == 0:
                 _into_frame(z[i], t)
             _fill_row(total, zero)
-            for start in range(1, height + 1, 4):  # four rows at a time are still in the L1 cache when they are summed
+            for start in range(1, height + 1, 4):  # four rows at a time stay in the L1 cache for the sum
                 stop = min(start + 4, height + 1)
                 if k > 0:
                     for v in range(start, stop):
@@ -99,8 +140,8 @@ def grid_moments(height, z, straight, diagonal, framed, rows, moments):
 def grid_moments_adjoint(height, z, straight, diagonal, moments, grads, framed_t, framed, rows, out):
     """Fill out, dE/dz (K, N, B), from grads, dE/dmoments (K, orders, 2, B): Eqs. (18)-(20) as corrected.
 
-    The t_k are computed again, into framed_t (orders, H+2, (W+2) B); then Clenshaw's rule runs down in
-    framed (3, H+2, (W+2) B): b_k = dE/dt_k + 2 (L - I) b_{k+1} - b_{k+2}. rows : (2, W B), scratch
+    The t_k are computed again, into framed_t (orders, H+2, (W+2) B). Clenshaw's rule then runs from the highest order
+    down in framed (3, H+2, (W+2) B): b_k = dE/dt_k + 2 (L - I) b_{k+1} - b_{k+2}. rows (2, W B) is scratch.
     """
     n_maps, n_nodes, n_batch = z.shape
     last = moments.shape[1] - 1
@@ -143,7 +184,7 @@ def _slopes(n_nodes, mean, grads, rows):
 
 @kernel
 def _neighbours_row(frame, i, y, times_x, straight, diagonal, times_y, to):
-    """Fill to with row i of times_x * x + straight * S x + diagonal * D x + times_y * y, x standing in frame."""
+    """Fill to with row i of times_x * x + straight * S x + diagonal * D x + times_y * y, with x in frame."""
     length = to.size
     n_batch = (frame.shape[1] - length) // 2
     end = n_batch + length
@@ -159,7 +200,7 @@ def _neighbours_row(frame, i, y, times_x, straight, diagonal, times_y, to):
 
 @kernel
 def _ring_row(frame, i, y, straight, diagonal, times_y, to):
-    """As `_neighbours_row` without the node itself: L - I has no diagonal, and one array less is read."""
+    """As `_neighbours_row` without the node itself: L - I has no diagonal, so one array fewer is read."""
     length = to.size
     n_batch = (frame.shape[1] - length) // 2
     end = n_batch + length
@@ -175,7 +216,7 @@ def _ring_row(frame, i, y, straight, diagonal, times_y, to):
 
 @kernel
 def _chebyshev_row(now, before, v, n_batch, is_first, straight, diagonal, t):
-    """Fill row v of t, Eq. (14): (L - I) now if that is the first order, else 2 (L - I) now - before; all framed."""
+    """Fill row v of t, Eq. (14): (L - I) now for the first order, else 2 (L - I) now - before; all framed."""
     end = now.shape[1] - n_batch
     one, two, zero = now.dtype.type(1), now.dtype.type(2), now.dtype.type(0)
     if is_first:
@@ -216,7 +257,7 @@ def _fill_row(to, value):
 
 @kernel
 def _repeat_row(values, to):
-    """values (B,), over and over."""
+    """Fill to with repetitions of values (B,)."""
     for start in range(0, to.size, values.size):
         _copy_row(values, to[start : start + values.size])
 
@@ -235,7 +276,7 @@ def _sum_of_runs(row, times, out):
 
 @kernel
 def _add_absolute(t, start, stop, n_batch, total):
-    """Add abs(t) of the framed rows start..stop-1 to total; four rows at a time write it only once."""
+    """Add abs(t) of the framed rows start..stop-1 to total, four rows at a time to save writes."""
     end = t.shape[1] - n_batch
     if stop - start < 4:
         for v in range(start, stop):
@@ -251,7 +292,7 @@ def _add_absolute(t, start, stop, n_batch, total):
 
 @kernel
 def _add_squares(t, start, stop, n_batch, mean, total):
-    """Add (abs(t) - mean)^2 of the framed rows start..stop-1 to total, likewise."""
+    """Add (abs(t) - mean)^2 of the framed rows start..stop-1 to total, as in `_add_absolute`."""
     end = t.shape[1] - n_batch
     if stop - start < 4:
         for v in range(start, stop):

@@ -7,7 +7,7 @@ from tigra.kernels.decorator import kernel
 
 @kernel
 def absolute_moments(t, mean, variance):
-    """Mean and variance over the nodes of abs(t), for each image; t (N, B), the others (B,)."""
+    """Fill mean and variance (B,) of abs(t) over the nodes, for each image of t (N, B)."""
     n_nodes, n_batch = t.shape
     one_nth = mean.dtype.type(1.0 / n_nodes)
     mean[:] = 0
@@ -29,9 +29,9 @@ def absolute_moments(t, mean, variance):
 
 @kernel
 def absolute_moments_gradient(t, mean, grad_mean, grad_variance, out):
-    """dE/dt from dE/dmean and dE/dvariance of abs(t); sign(0) = 0. t, out (N, B), the others (B,).
+    """Fill out with dE/dt, from dE/dmean and dE/dvariance of abs(t); t and out (N, B), the others (B,).
 
-    sign(t) / N * (dE/dmean + 2 (abs(t) - mean) dE/dvariance): Eqs. (18), (19), corrected.
+    dE/dt = sign(t) / N * (dE/dmean + 2 (abs(t) - mean) dE/dvariance), Eqs. (18), (19) as corrected, with sign(0) = 0.
     """
     n_nodes, n_batch = t.shape
     one_nth = mean.dtype.type(1.0 / n_nodes)

@@ -1,4 +1,4 @@
-"""Loops of dynamic pooling."""
+"""Kernels of dynamic pooling."""
 
 import numpy as np
 
@@ -34,9 +34,9 @@ def candidates(z, omega, outside, out):
 
 @kernel
 def keep_above(z, omega, threshold, active, y):
-    """Fill active with "in omega, and above the threshold (K, B)", y with z there and 0 elsewhere.
+    """Fill active with the nodes of omega above the threshold (K, B), and y with z on these nodes, 0 elsewhere.
 
-    Runs of 16 nodes are worked off together, with the thresholds repeated: long loops are quicker than short ones.
+    Runs of 16 nodes are processed together, with repeated thresholds: long loops are faster than short ones.
     """
     n_maps, n_nodes, n_batch = z.shape
     levels, zero = np.empty(16 * n_batch, z.dtype), z.dtype.type(0)

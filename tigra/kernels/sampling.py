@@ -1,4 +1,4 @@
-"""Images read at moved places."""
+"""Resampling of images under rotations and shifts."""
 
 import numpy as np
 
@@ -7,12 +7,22 @@ from tigra.kernels.decorator import kernel
 
 @kernel
 def sample_moved(coefficients, frame, motions, cubic, out):
-    """Fill out with images read at moved places: out[n] at p takes image n at A (p - centre) + centre - shift.
+    """Rotate and shift images: out[n] at position p is image n at A (p - centre) + centre - shift.
 
-    coefficients : (n, H + 2 frame, W + 2 frame), spline coefficients, or pixels if not `cubic`, framed so
-        that all neighbours of a place inside the image can be read
-    motions : (n, 4) rows (cosine, sine, shift down, shift right); A is [[cosine, sine], [-sine, cosine]]
-    Places outside of the image, beyond the centres of its outer pixels, give 0.
+    Positions outside the image, beyond the centres of its outer pixels, give 0.
+
+    Parameters
+    ----------
+    coefficients : array (n, H + 2 frame, W + 2 frame)
+        Spline coefficients, or pixels if not `cubic`, with a frame so that all neighbours of a position exist.
+    frame : int
+        Width of the frame.
+    motions : array (n, 4)
+        Rows (cosine, sine, shift down, shift right); A is [[cosine, sine], [-sine, cosine]].
+    cubic : bool
+        Cubic splines, or linear interpolation.
+    out : array (n, H, W)
+        Result.
     """
     n_images, height, width = out.shape
     middle_row, middle_column = 0.5 * (height - 1), 0.5 * (width - 1)
@@ -42,7 +52,7 @@ def sample_moved(coefficients, frame, motions, cubic, out):
 
 @kernel
 def _spline_weights(t, cubic, weights):
-    """Fill weights of the pixels at -1, 0, 1, 2 for a place t in [0, 1): cubic B-spline, or linear."""
+    """Fill the weights of the pixels at -1, 0, 1, 2 for a position t in [0, 1): cubic B-spline, or linear."""
     if cubic:
         rest = 1 - t
         weights[0] = rest * rest * rest / 6

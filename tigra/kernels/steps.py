@@ -1,16 +1,11 @@
-"""Compiled loops, and the decorator that compiles them; the only module that imports numba.
+"""Single steps of recursions on a graph. Kernels for whole layers on a grid are in `tigra.kernels.grid`.
 
-Kernels take plain arrays, fill `out`, allocate no more than a few rows of scratch and check nothing:
-their callers own shapes and dtypes. Kernels call only kernels of their own file, because numba's
-on-disk cache does not notice edits in other files. They release the GIL, so that worker threads
-run in parallel. Those that do the work of a whole layer on a grid stand in `tigra.kernels.grid`.
-
-`stencil_step`, `combine` and `add_masked` make the numbers by which dynamic pooling chooses nodes,
-and on a grid they do so independently of the order of the nodes *to the last bit*: every node goes
-through the same operations in the same order wherever it lies, and neighbours are added in pairs
-that a rotation by 90 degrees or a reflection only swaps (floating-point addition is commutative).
-So equal neighbourhoods give equal numbers, and ties stay ties when an image is turned. No
-`fastmath`: it would reorder sums. (`csr_step`, for other graphs, adds edges in the order of its list.)
+`stencil_step`, `combine` and `add_masked` compute the values by which dynamic pooling selects nodes. On a grid, these
+values do not depend on the order of the nodes, *to the last bit*. Every node goes through the same operations in the
+same order. Neighbours are added in pairs, and a rotation by 90 degrees or a reflection only swaps the two of a pair or
+two pairs, which does not change a sum because floating-point addition is commutative. Equal neighbourhoods therefore
+give equal values, and ties remain ties when an image is rotated. `fastmath` is off, because it would reorder sums.
+(`csr_step`, for other graphs, adds edges in the order of the list.)
 """
 
 import numpy as np
@@ -22,11 +17,12 @@ from tigra.kernels.decorator import kernel
 def stencil_step(height, x, y, straight, diagonal, times_x, times_y, out):
     """Fill out with times_x * x + straight * S x + diagonal * D x + times_y * y on a grid of `height` rows.
 
-    S x adds the four straight neighbours of each node, D x the four diagonal ones, zeros outside.
+    S x is the sum of the four straight neighbours of each node, D x that of the four diagonal ones, with zeros
+    outside the grid. x, y and out are contiguous arrays (K, N, B).
 
-    x, y, out : (K, N, B), contiguous. With the batch last a grid row of B images is one
-    run of W * B numbers, and the neighbours to the left and right are the same run shifted by B. Three
-    rows at a time are copied between B zeros at either end, so that no node needs a test for the border.
+    With the batch last, a grid row of B images is one run of W * B numbers, and the left and right neighbours are the
+    same run shifted by B. Three rows at a time are copied into buffers with B zeros at either end, so no node needs a
+    test for the border.
     """
     n_maps, n_nodes, n_batch = x.shape
     length = n_nodes // height * n_batch
@@ -52,7 +48,7 @@ def stencil_step(height, x, y, straight, diagonal, times_x, times_y, out):
 
 @kernel
 def _load_row(x, i, row):
-    """Fill row with row i of a grid x, or with zeros outside of it (a loop: faster than row[:] = x[i] in numba)."""
+    """Fill row with row i of a grid x, or with zeros outside (in numba, this loop is faster than row[:] = x[i])."""
     if 0 <= i < len(x):
         source = x[i]
         for q in range(row.size):
@@ -64,9 +60,9 @@ def _load_row(x, i, row):
 
 @kernel
 def csr_step(indptr, indices, data, x, y, times_lx, times_x, times_y, out):
-    """Fill out with times_lx * L x + times_x * x + times_y * y, L given as CSR arrays.
+    """Fill out with times_lx * L x + times_x * x + times_y * y, with L as CSR arrays; x, y and out are (K, N, B).
 
-    x, y, out : (K, N, B). One edge weight meets B contiguous values.
+    The inner loop multiplies one edge weight with B contiguous values.
     """
     n_maps, n_nodes, n_batch = x.shape
     for k in range(n_maps):
@@ -82,10 +78,10 @@ def csr_step(indptr, indices, data, x, y, times_lx, times_x, times_y, out):
 
 @kernel
 def combine(weights, x, out):
-    """Fill out[i] with sum_r weights[i, r] x[r], added in the order of r at every place.
+    """Fill out[i] with sum_r weights[i, r] x[r], added in the order of r at every position.
 
-    weights : (I, R); x : (R, P); out : (I, P). Runs over blocks that stay in the L1 cache, by four terms at a time,
-    so that sums are fetched and put back a quarter as often.
+    Shapes are weights (I, R), x (R, P) and out (I, P). Works in blocks that fit into the L1 cache, and adds four terms
+    at a time, so that sums are loaded and stored a quarter as often.
     """
     n_rows, n_terms = weights.shape
     n_places = x.shape[1]

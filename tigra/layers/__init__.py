@@ -1,4 +1,4 @@
-"""THE STORY, 2: one file a layer of TIGraNet, forward and backward, equation by equation."""
+"""THE STORY, 2: the layers of TIGraNet, one file per layer, forward and backward, equation by equation."""
 
 from tigra.layers.base import Layer
 from tigra.layers.dense import Dense, ReLU

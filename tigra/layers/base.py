@@ -1,4 +1,4 @@
-"""Layer: the contract that every layer keeps (style: one forward, one backward, one cache)."""
+"""Layer: the interface of all layers (one forward, one backward, one cache)."""
 
 from __future__ import annotations
 
@@ -10,30 +10,40 @@ from tigra.errors import ShapeError, TigraError
 from tigra.graph import GraphSignal
 from tigra.kernels.workspace import Workspace
 
-DTYPES = (np.dtype(np.float32), np.dtype(np.float64))  # those for which kernels are compiled
+DTYPES = (np.dtype(np.float32), np.dtype(np.float64))  # the kernels are compiled for these
 
 
 class Layer:
-    """One step of a network, with its own derivative.
+    """Base class of layers: one step of a network, with a hand-derived backward.
 
-    forward(x) returns the output and keeps what backward needs in `self._cache`;
-    backward(grad) takes dE/d(output), fills `grads` and returns dE/d(input).
+    `forward` returns the output and stores what `backward` needs. `backward` takes dE/d(output), fills `grads` and
+    returns dE/d(input). The class attributes describe a layer to the rest of the package, so that no other code
+    depends on its class.
 
-    params : name -> array, learned; written in place, never rebound by a layer
-    grads : name -> array of the same shape, overwritten by every backward
-    state : name -> array, saved with the model but not learned
-    is_training : whether forward may use the batch's own statistics, as batch normalisation does in training
+    Parameters
+    ----------
+    **params : array
+        Learned parameters by name, in float32 or float64.
 
-    What a layer answers for itself, so that nobody else needs to know its class:
-
-    label : its name in the paper's notation, where it has one
-    gives_features : True if its output is the network's feature vector (`Network.features`)
-    uses_batch_statistics : True for batch normalisation: forward needs sums over the whole batch
-        (`tigra.models.batch_statistics.BatchStatistics`)
-    calibration_images : how many training images `calibrate` wants to see before training; 0 none, None all
-    needs_calibration : whether `calibrate` was not called yet
-    positive_state, nonnegative_state : names of state arrays whose values must be > 0, or >= 0; a model file is refused
-        where they are not
+    Attributes
+    ----------
+    params : dict of arrays
+        Learned parameters. They are updated in place; a layer never rebinds them.
+    grads : dict of arrays
+        Gradients with the same names and shapes, overwritten by every backward.
+    state : dict of arrays
+        Constants that are saved with the model but not learned.
+    is_training : bool
+        Whether forward may use statistics of the batch, as batch normalisation does in training.
+    gives_features : bool
+        True if the output is the feature vector of the network (`Network.features`).
+    uses_batch_statistics : bool
+        True for batch normalisation; forward needs sums over the whole batch
+        (`tigra.models.batch_statistics.BatchStatistics`).
+    calibration_images : int or None
+        Number of training images that `calibrate` needs before training. 0 means none, None means all.
+    positive_state, nonnegative_state : tuple of str
+        Names of state arrays whose values must be > 0, or >= 0. A model file that violates this is rejected.
     """
 
     is_training = False
@@ -52,44 +62,44 @@ class Layer:
         self.params = params
         self.grads = {name: np.zeros_like(array) for name, array in params.items()}
         self.state: dict[str, np.ndarray] = {}
-        self._cache: Any = None  # each layer keeps what its own backward needs
+        self._cache: Any = None  # what backward needs, set by forward
         self._space = Workspace()
 
     def forward(self, x):
-        """Output for input x."""
+        """Return the output for input x."""
         raise NotImplementedError
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
-        """dE/d(input) from dE/d(output), after one forward; fills grads."""
+        """Return dE/d(input) for dE/d(output), after one forward; fills grads."""
         raise NotImplementedError
 
     @property
     def needs_calibration(self) -> bool:
-        """Whether `calibrate` was not called yet; the base layer has nothing to set."""
+        """Whether `calibrate` must still be called; False for layers without constants to set."""
         return False
 
     def calibrate(self, x) -> None:
-        """Set constants from what arrives here for training images, before training; the base layer has none."""
+        """Set constants from this layer's input for training images; does nothing by default."""
 
     def decisions(self, x, y) -> list[np.ndarray]:
-        """After y = forward(x): every yes-or-no decision, such as signs and active sets, as arrays.
+        """All yes-or-no decisions of y = forward(x), such as signs and active sets, as arrays.
 
-        Where they change with a small step the layer has a kink, and a difference quotient is meaningless.
+        If a small step changes a decision, the layer has a kink there, and finite differences are meaningless.
         """
         return []
 
     @classmethod
     def image_input(cls, values: np.ndarray, image_shape: tuple[int, int]):
-        """What a network that begins with this layer gives it for images (1, N, B): y_0, active on all nodes."""
+        """Input for images (1, N, B) if this is the first layer of a network: y_0, active on all nodes."""
         return GraphSignal(values, np.ones(values.shape, bool))
 
     @property
     def label(self) -> str:
-        """The layer in the paper's notation, where it has one; else the name of its class."""
+        """Name in the paper's notation, or the class name if there is none."""
         return type(self).__name__
 
     def _take_cache(self):
-        """What forward kept; it can be taken once."""
+        """Return what forward stored; possible once per forward."""
         if self._cache is None:
             raise TigraError(
                 f"{type(self).__name__}.backward needs a forward of its own before it;"
@@ -99,33 +109,41 @@ class Layer:
         return cache
 
     def forget(self) -> None:
-        """Drop what forward kept, where no backward will follow."""
+        """Discard what forward stored, if no backward will follow."""
         self._cache = None
 
     def __getstate__(self) -> dict:
-        """What is pickled or copied: all but what a forward kept for its backward."""
+        """State for pickling and copying, without the cache of the last forward."""
         return vars(self) | {"_cache": None}
 
     def replica(self, keeps_results: bool = True) -> Layer:
-        """The same layer for another thread: shared params and state, own grads, cache and workspace.
+        """The same layer for another thread: shared params and state, separate grads, cache and workspace.
 
-        keeps_results : False if its results may be overwritten by the next call (`tigra.kernels.workspace`)
+        Parameters
+        ----------
+        keeps_results : bool
+            False if the next call may overwrite the results (`tigra.kernels.workspace`).
+
+        Returns
+        -------
+        Layer
+            The replica.
         """
         twin = self.working_in(Workspace(keeps_results))
         twin.grads = {name: np.zeros_like(array) for name, array in self.params.items()}
         return twin
 
     def working_in(self, space: Workspace) -> Layer:
-        """The same layer, as it is now, with a cache of its own and another workspace; for forwards alone.
+        """The same layer with a separate cache and the given workspace, for forward passes only.
 
-        Its gradients are those of the layer itself: it must not go backward beside it.
+        It shares `grads` with the original, so it must not run backward.
         """
-        twin = object.__new__(type(self))  # as copy.copy, in a tenth of the time: predictions do this all along
+        twin = object.__new__(type(self))  # like copy.copy but ten times faster; every prediction does this
         vars(twin).update(vars(self), _cache=None, _space=space)
         return twin
 
     def _check_signal(self, signal, n_maps: int | None, n_nodes: int | None) -> GraphSignal:
-        """The signal, if it has the given numbers of maps and nodes (None: any) and sets that fit."""
+        """Check the numbers of maps and nodes (None: any) and the active sets; returns the signal."""
         name = type(self).__name__
         if not isinstance(signal, GraphSignal):
             raise ShapeError(f"{name} expects a GraphSignal, got {type(signal).__name__}.")
@@ -148,5 +166,11 @@ class Layer:
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers the layer learns."""
+        """Number of parameters."""
         return sum(array.size for array in self.params.values())
+
+
+def in_place_advice(layer: Layer, name: str) -> str:
+    """The error message for a backward that replaces an array of `grads`, from which nothing would be learned."""
+    layer_name = type(layer).__name__
+    return f'{layer_name}.backward must write into grads[{name!r}]: self.grads["{name}"][:] = ..., not = ...'

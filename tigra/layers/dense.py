@@ -10,11 +10,17 @@ from tigra.options import DENSE_INITS
 
 
 class Dense(Layer):
-    """a = W x + c.
+    """Fully connected layer, a = W x + c.
 
-    weight : array (F_out, F_in), W
-    bias : array (F_out,), c
+    Parameters
+    ----------
+    weight : array (F_out, F_in)
+        W.
+    bias : array (F_out,)
+        c.
 
+    Examples
+    --------
     >>> Dense(weight=np.array([[1.0, 2.0]]), bias=np.array([0.5])).forward(np.array([[1.0], [10.0]]))
     array([[21.5]])
     """
@@ -33,11 +39,31 @@ class Dense(Layer):
 
     @classmethod
     def init(cls, n_in, n_out, rng, dtype, init="default", gain=1.0) -> Dense:
-        """Start values: "paper", all U[-1, 1] (section 6.1); "he", He's for the ReLU, bias 0;
-        "default", gain times He's.
+        """Create a layer with random weights.
 
-        The paper's are far too large for hundreds of inputs: the softmax starts saturated. A small
-        gain for the last layer lets the network start undecided, with the loss of chance.
+        Parameters
+        ----------
+        n_in, n_out : int
+            Number of inputs and outputs.
+        rng : numpy.random.Generator
+            Source of the weights.
+        dtype : dtype
+            float32 or float64.
+        init : {"default", "he", "paper"}
+            "he": He's uniform initialisation for ReLU, bias 0. "default": the same, scaled by `gain`. "paper": weights
+            and biases from U[-1, 1] (section 6.1).
+        gain : float
+            Scale of the weights with "default". A small gain in the last layer makes all classes start about equally
+            likely.
+
+        Returns
+        -------
+        Dense
+            The layer.
+
+        Notes
+        -----
+        The paper's initial values are far too large for hundreds of inputs: the softmax starts saturated.
         """
         if init not in DENSE_INITS:
             raise UsageError(f"init must be one of {', '.join(DENSE_INITS)}, got {init!r}.")
@@ -65,8 +91,10 @@ class Dense(Layer):
 
 
 class ReLU(Layer):
-    """max(x, 0), with slope 0 at x = 0.
+    """Rectifier max(x, 0), with slope 0 at x = 0.
 
+    Examples
+    --------
     >>> ReLU().forward(np.array([[-1.0, 0.0, 2.0]])) + 0.0
     array([[0., 0., 2.]])
     """

@@ -1,4 +1,4 @@
-"""Dynamic pooling: keep each map's largest values, wherever they lie (paper, section 4.2)."""
+"""Dynamic pooling: keep the largest values of each map, wherever they are (paper, section 4.2)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,31 @@ from tigra.layers.base import Layer
 
 
 class DynamicPool(Layer):
-    """Keep the J largest values of each map among the nodes of Omega; the rest become 0.
+    """Keep the J largest values of each map among the active nodes Omega, and set the others to 0.
+
+    Parameters
+    ----------
+    n_active : int
+        J, the number of nodes to keep, at least 1.
+
+    Notes
+    -----
+    For each map z_k,
 
         N_k = the J nodes of Omega with the largest z_k      Algorithm 1 [alg:pool]
         y_k = 1[N_k] z_k
 
-    The next layer's Omega is the union of the N_k, Eq. (13) [eq:omega]: it can only shrink.
+    The next layer's Omega is the union of the N_k, Eq. (13) [eq:omega], so it can only shrink.
 
-    Ties. N_k must not depend on the order of the nodes, or turning the image would change it.
-    So nodes with equal values stay or go together: N_k is the largest set of at most J nodes
-    without a tie across its edge. Should the largest value alone be shared by more than J
-    nodes, all of these are kept, so that N_k is never empty. (The background of a digit is
-    exactly 0: it goes out as a whole when there is not room for all of it.)
+    Ties: N_k must not depend on the order of the nodes, or rotating the image would change it. Nodes with equal values
+    are therefore kept or dropped together. N_k is the largest set of at most J nodes that does not split a tie. If
+    more than J nodes share the largest value, all of them are kept, so N_k is never empty. The background of a digit,
+    for example, is exactly 0; it is dropped as a whole if it does not fit as a whole.
 
-    Departs from the paper: Algorithm 1 loops to max(J, |Omega|); min is meant, else every node
-    would be kept.
+    Departs from the paper: Algorithm 1 loops to max(J, |Omega|). It must be min, since max would keep every node.
 
+    Examples
+    --------
     >>> pool = DynamicPool(n_active=2)
     >>> z = np.array([5.0, 3.0, 3.0, 1.0]).reshape(1, 4, 1)
     >>> pool.forward(GraphSignal(z, np.ones((1, 4, 1), bool))).values.ravel()  # 3 and 3 tie
@@ -51,7 +60,7 @@ class DynamicPool(Layer):
         return GraphSignal(y, active)
 
     def backward(self, grad_y: np.ndarray) -> np.ndarray:
-        """dE/dy (K, N, B)  ->  dE/dz: the gradient passes on the kept nodes alone."""
+        """dE/dy (K, N, B)  ->  dE/dz: the gradient passes only through the kept nodes."""
         active = self._take_cache()
         return np.multiply(grad_y, active, out=self._space.result("grad", grad_y.shape, grad_y.dtype))
 
@@ -66,15 +75,48 @@ class DynamicPool(Layer):
 
 
 def top_nodes(z: np.ndarray, omega: np.ndarray, n_active: int) -> np.ndarray:
-    """The sets N_k of Algorithm 1 as a mask (K, N, B), ties decided as in `DynamicPool`."""
+    """The sets N_k of Algorithm 1 as a mask, with ties treated as in `DynamicPool`.
+
+    Parameters
+    ----------
+    z : array (K, N, B)
+        Maps.
+    omega : bool array (1, N, B)
+        Active nodes.
+    n_active : int
+        J, the number of nodes to keep.
+
+    Returns
+    -------
+    bool array (K, N, B)
+        True on the nodes of N_k.
+    """
     return largest(z, omega, n_active, Workspace())[1]
 
 
 def largest(z: np.ndarray, omega: np.ndarray, n_active: int, space: Workspace) -> tuple[np.ndarray, np.ndarray]:
-    """(y, active): z on the sets N_k of Algorithm 1 and 0 elsewhere, and the sets as a mask, both (K, N, B).
+    """Pooled maps and the sets N_k of Algorithm 1.
 
-    A node stays if its value is above the (J+1)-th largest one. -inf stands for nodes outside
-    Omega, so where Omega has J nodes or fewer, all of it stays.
+    A node is kept if its value is above the (J+1)-th largest. Nodes outside Omega count as -inf, so all of Omega is
+    kept if it has at most J nodes.
+
+    Parameters
+    ----------
+    z : array (K, N, B)
+        Maps.
+    omega : bool array (1, N, B)
+        Active nodes.
+    n_active : int
+        J, the number of nodes to keep.
+    space : Workspace
+        Scratch arrays.
+
+    Returns
+    -------
+    y : array (K, N, B)
+        z on the nodes of N_k, 0 elsewhere.
+    active : bool array (K, N, B)
+        True on the nodes of N_k.
     """
     n_maps, n_nodes, n_batch = z.shape
     y, active = space.result("y", z.shape, z.dtype), space.result("active", z.shape, bool)
@@ -96,20 +138,20 @@ def largest(z: np.ndarray, omega: np.ndarray, n_active: int, space: Workspace) -
 
 
 def _thresholds(z, omega, n_active: int, space: Workspace) -> tuple[np.ndarray, np.ndarray]:
-    """The (J+1)-th largest value of each map on Omega, and the largest of those from there up, both (K, B).
+    """The (J+1)-th largest value of each map on Omega, and the largest value, both (K, B).
 
-    Where the nodes above 0 are J at most, and more with those that are 0, the threshold is 0: rectified maps and
-    empty backgrounds need no selection, which would be slow among so many equal values.
+    If at most J nodes are above 0, but more than J are at least 0, the threshold is 0. Rectified maps and empty
+    backgrounds then need no selection, which is slow with many equal values.
     """
     n_maps, n_nodes, n_batch = z.shape
     positive, zero = (space.array(name, (n_maps, n_batch), np.int32) for name in ("positive", "zero"))
     count_signs(z, omega, positive, zero)
     threshold = np.zeros((n_maps, n_batch), z.dtype)
-    greatest = np.where(positive > 0, z.dtype.type(np.inf), z.dtype.type(0))  # all that counts: is it above 0?
+    greatest = np.where(positive > 0, z.dtype.type(np.inf), z.dtype.type(0))  # only its sign matters
     easy = (positive <= n_active) & (positive + zero > n_active)
     if easy.all():
         return threshold, greatest
-    columns = space.array("columns", (n_maps, n_batch, n_nodes), z.dtype)  # nodes last: one run an image
+    columns = space.array("columns", (n_maps, n_batch, n_nodes), z.dtype)  # nodes last: contiguous per image
     candidates(z, omega, z.dtype.type(-np.inf), columns)
     rows: np.ndarray = columns.reshape(-1, n_nodes)
     hard = np.arange(easy.size)

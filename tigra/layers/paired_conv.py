@@ -1,4 +1,4 @@
-"""Spectral convolution in which every pair of maps has a filter of its own, with a rectifier: beyond the paper."""
+"""Spectral convolution with one filter per pair of maps and a rectifier; an extension of the paper."""
 
 from __future__ import annotations
 
@@ -15,38 +15,58 @@ from tigra.kernels.steps import combine
 from tigra.layers.base import Layer
 from tigra.option_fields import renamed
 
-LARGEST_THRESHOLD = 0.4  # of the start values
+LARGEST_THRESHOLD = 0.4  # of the initial values
 
 
 class PairedConv(Layer):
-    """K_out maps, each the rectified sum of K_in maps that went through polynomial filters of their own.
+    """Spectral convolution with a filter for each pair of input and output maps, followed by a rectifier.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    alpha : array (K_out, M+1, K_in)
+        Filter coefficients; (K_out, M+1+J, K_in) with J products of gradients.
+    threshold : array (K_out,)
+        theta; responses below its absolute value become 0.
+    active_set : {"map", "union", "all"}
+        "map" and "union" as for `SpectralConv`. With "all", nodes that pooling set to 0 are filtered like the others.
+    gradients : int
+        J, the number of products of gradients per input map, from 0 to K_in. Needs M of at least 1.
+    diffusion : int
+        How often each output map is replaced by (I - L/2) z_i, the mean of the map and of its neighbours' average.
+
+    Notes
+    -----
+    The layer computes
 
         F_{i,k} = sum_{m=0..M} alpha_{i,m,k} L^m                              cf. Eq. (10) [eq:pol_filt_1]
         z_i     = max(0, 1/s_i sum_k 1[N_k] (F_{i,k} y_k) - abs(theta_i))     cf. Eqs. (11), (12) [eq:lincomb]
 
-    alpha : array (K_out, M+1, K_in), or (K_out, M+1+J, K_in) with J gradients
-    threshold : array (K_out,), theta: responses below it are cut off
-    s : `state["deviation"]` (K_out,), the deviation of the sums over training images at the start values; constants
-        that `calibrate` sets once, so that every layer starts with responses of order 1
-    active_set : "map" or "union", as for `SpectralConv`, or "all": what pooling left at 0 is filtered like the rest
-    gradients : J, how many products of gradients are terms of each map, too; the j-th is that of its own gradient and
-        of the gradient of the map p = k + j (counted around: K_in is 0 again), weighted by alpha_{i,M+1+j,k},
+    `SpectralConv` with full mixing is the special case alpha_{i,m,k} = alpha_{i,m} beta_{i,k} without the rectifier.
 
-        q_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p),   node by node
-                  (on a padded grid, at node n: sum_m w_nm (y_k,n - y_k,m) (y_p,n - y_p,m) over its neighbours m, those
-                  outside of the grid, too, where y is 0; w_nm the edge's weight over the degree, inside -L_nm)
+    Scale: s is `state["deviation"]` (K_out,), the root mean square of the sums over training images at the initial
+    parameters. `calibrate` sets it once, so that every layer starts with responses of order 1.
 
-        for which M must be at least 1. Filters of the Laplacian are the same in all directions, so that they answer to
-        an edge as to a blob; how steep a map is (j = 0), and whether two maps rise in the same direction (j > 0), does
-        not depend on how the image lies either, and tells the two apart.
-    diffusion : how often each z_i is at last replaced by (I - L/2) z_i, half of itself, half of its neighbours' mean.
-        A rectifier leaves edges that are finer than the grid; how they fall on its nodes depends on how the image lies,
-        and each layer adds to the difference. Smooth maps are what theorems 2 and 3 ask for, behind every layer.
+    Threshold: it only lowers responses. The empty background of an image therefore stays exactly 0 in every map, and
+    dynamic pooling never has to select nodes by rounding errors.
 
-    `SpectralConv` with full mixing is the case alpha_{i,m,k} = alpha_{i,m} beta_{i,k}, without the rectifier. The
-    threshold only takes away: the empty background of an image is exactly 0 in every map, so that no map has
-    a plateau from which dynamic pooling would have to choose by rounding errors.
+    Products of gradients: with p = (k + j) mod K_in and j = 0..J-1, node by node,
 
+        q_{k,j} = y_k (L y_p) + y_p (L y_k) - L (y_k y_p)
+
+    is added to the terms of map k, with weight alpha_{i,M+1+j,k}. On a padded grid, its value at node n is the sum
+    over all neighbours m of w_nm (y_k,n - y_k,m) (y_p,n - y_p,m). Here w_nm is the edge weight divided by the degree,
+    and neighbours outside the grid count with y = 0. Filters of the Laplacian are isotropic, so they respond to an
+    edge as to a blob. The slope of a map (j = 0), and whether two maps rise in the same direction (j > 0), are
+    invariant to rotations, too, and distinguish the two.
+
+    Diffusion: the rectifier creates edges finer than the grid. How they fall on the nodes depends on the orientation
+    of the image, and the differences grow from layer to layer. Diffusion keeps the maps smooth, as theorems 2 and 3
+    require.
+
+    Examples
+    --------
     >>> from tigra.graph import grid_graph
     >>> alpha = np.array([[[1.0], [0.0]], [[0.0], [1.0]]])  # the identity, and L
     >>> layer = PairedConv(grid_graph((1, 3), neighbours=4), alpha, threshold=np.array([0.0, 0.5]))
@@ -56,7 +76,7 @@ class PairedConv(Layer):
            [0. , 0.5, 0. ]])
     """
 
-    calibration_images = 64  # maps are large: a few images will do
+    calibration_images = 64  # maps are large, and a few images are enough
     positive_state = ("deviation",)
 
     @renamed(active="active_set")
@@ -83,12 +103,12 @@ class PairedConv(Layer):
 
     @staticmethod
     def shapes(n_in: int, n_filters: int, degree: int, gradients: int = 0) -> dict[str, tuple[int, ...]]:
-        """Name -> shape of the parameters; a layer of fewer maps than gradients has as many products as maps."""
+        """Name -> shape of the parameters; the number of products is at most the number of input maps."""
         return {"alpha": (n_filters, degree + 1 + min(gradients, n_in), n_in), "threshold": (n_filters,)}
 
     @classmethod
     def init(cls, graph, n_in, n_filters, degree, rng, dtype, active_set="map", gradients=0, diffusion=0) -> PairedConv:
-        """Random alpha, whose size `calibrate` settles; thresholds from 0 to 0.4 of the responses' deviation."""
+        """Create a layer with normal random alpha, scaled later by `calibrate`, and thresholds from 0 to 0.4."""
         _, n_terms, _ = shape = cls.shapes(n_in, n_filters, degree, gradients)["alpha"]
         alpha = rng.standard_normal(shape) / np.sqrt(n_terms * n_in)
         threshold = np.linspace(0, LARGEST_THRESHOLD, n_filters)
@@ -100,15 +120,15 @@ class PairedConv(Layer):
         return bool(np.all(self.state["deviation"] == 1))
 
     def calibrate(self, signal: GraphSignal) -> None:
-        """Take the deviations from a batch of training images as they arrive here."""
+        """Set the deviations from this layer's input for a batch of training images."""
         self.state["deviation"][:] = 1
         sums = self.sums(signal).astype(np.float64)
         deviation = np.sqrt((sums**2).mean(axis=1))
         self.state["deviation"][:] = np.where(deviation > 0, deviation, 1)
 
     def sums(self, signal: GraphSignal) -> np.ndarray:
-        """What threshold and rectifier are applied to, (K_out, N B); a forward before it can no longer go backward."""
-        self.forget()  # its terms lie where those of this signal come
+        """The sums (K_out, N B) before threshold and rectifier; invalidates the cache of an earlier forward."""
+        self.forget()  # the new terms overwrite its terms
         return self._sums(self._terms(signal)[0], np.empty)
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
@@ -173,14 +193,14 @@ class PairedConv(Layer):
         sets = omega if self.active_set == "union" else sets
         if sets.all():
             return terms, maps, None, omega
-        if self.gradients:  # of maps as they are, before terms are masked
+        if self.gradients:  # keep a copy of the maps before the terms are masked
             maps = self._space.array("maps", maps.shape, maps.dtype)
             np.copyto(maps, terms[:2])
         terms *= sets
         return terms, maps, sets, omega
 
     def _sums(self, terms, room):
-        """The sums before the rectifier, (K_out, N B), in an array that room(shape, dtype) gives."""
+        """The sums before the rectifier, (K_out, N B), in an array made by room(shape, dtype)."""
         weights = self._weights()
         flat = terms.reshape(weights.shape[1], -1)
         sums = room((len(weights), flat.shape[1]), terms.dtype)
@@ -199,14 +219,14 @@ class PairedConv(Layer):
         y, filtered = maps
         sums, products = (self._space.array(name, y.shape, y.dtype) for name in ("sums", "products"))
         for j, q in enumerate(out):
-            for k, p in self._partners(j):  # map by map: what is used again is still in the cache
+            for k, p in self._partners(j):  # map by map, to reuse the CPU cache
                 np.multiply(y[k], filtered[p], out=sums[k])
                 sums[k] += np.multiply(y[p], filtered[k], out=products[k])
                 np.multiply(y[k], y[p], out=products[k])
             laplacian_step(self.graph, products, sums, -1, 0, 1, out=q)
 
     def _add_gradients_adjoint(self, maps, grad_terms):
-        """Add to dE/dy and dE/d(L y), the first two of grad_terms, what comes through q, whose dE/dq are the last."""
+        """Add the gradient through q, whose dE/dq are the last of grad_terms, to dE/dy and dE/d(L y), the first two."""
         (y, filtered), (grad_y, grad_filtered) = maps, grad_terms[:2]
         filtered_h, scratch = (self._space.array(name, y.shape, y.dtype) for name in ("sums", "products"))
         for j, h in enumerate(grad_terms[self.degree + 1 :]):
@@ -218,6 +238,6 @@ class PairedConv(Layer):
                     grad_y[one] -= np.multiply(filtered_h[k], y[other], out=scratch[k])
 
     def _partners(self, j):
-        """Pairs (k, k + j), the latter counted around."""
+        """Pairs (k, (k + j) mod K_in)."""
         n_in = self.params["alpha"].shape[2]
         return [(k, (k + j) % n_in) for k in range(n_in)]

@@ -14,26 +14,41 @@ from tigra.option_fields import renamed
 
 
 class SpectralConv(Layer):
-    """K_out polynomial filters of degree M, whose outputs on K_in input maps are mixed by beta.
+    """Spectral convolution: polynomial filters of the Laplacian, whose outputs are mixed over the input maps.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    alpha : array (K_out, M+1)
+        Coefficients of K_out filters of degree M.
+    beta : array (K_in,) or (K_out, K_in)
+        Weights of the input maps. As printed in the paper, one vector for all filters ("vector" mixing), or one row
+        per filter ("full" mixing).
+    active_set : {"map", "union"}
+        Nodes on which a filtered map counts: the set N_k of its input map, or the union Omega of all sets.
+
+    Notes
+    -----
+    The layer computes
 
         F_i  = sum_{m=0..M} alpha_{i,m} L^m                  Eq. (10) [eq:pol_filt_1]
         z_i  = sum_k beta_k 1[N_k] (F_i y_k)                 Eqs. (11), (12) [eq:pol_filt_2, eq:lincomb]
 
-    alpha : array (K_out, M+1)
-    beta : array (K_in,), one weight for each input map, as printed; or (K_out, K_in), "full"
-        mixing, where the weights differ from filter to filter
-    active_set : "map", the set N_k of each input map limits where its filtered copy counts, or
-        "union", the union Omega of the sets does so for all maps
+    Implementation: beta has no index i, so the input maps can be mixed before the filters are applied,
 
-    How it is computed. beta has no index i and L is linear, so the terms are mixed before the
-    filters weigh them: u_m = sum_k beta_k 1[N_k] L^m y_k, then z_i = sum_m alpha_{i,m} u_m. With
-    one set for all maps even u_m = 1[Omega] L^m (sum_k beta_k y_k). Full mixing is the one product
-    z_i = sum_{m,k} (alpha_{i,m} beta_{i,k}) 1[N_k] L^m y_k. tests/layers/test_spectral_conv.py holds the
-    equations as printed.
+        u_m = sum_k beta_k 1[N_k] L^m y_k
+        z_i = sum_m alpha_{i,m} u_m
 
-    Departs from the paper: Eq. (11) indexes the set by the filter i of this layer, although it is
-    a set of the layer below; we take the set of the input map k (docs/errata.md).
+    With one set for all maps, u_m = 1[Omega] L^m (sum_k beta_k y_k). Full mixing is one product,
+    z_i = sum_{m,k} (alpha_{i,m} beta_{i,k}) 1[N_k] L^m y_k. tests/layers/test_spectral_conv.py compares all of them
+    with the equations as printed.
 
+    Departs from the paper: Eq. (11) indexes the set by the filter i of this layer, although it is a set of the layer
+    below. We use the set of the input map k (docs/errata.md).
+
+    Examples
+    --------
     >>> from tigra.graph import grid_graph
     >>> layer = SpectralConv(grid_graph((1, 3), neighbours=4), alpha=[[1.0, 0.0], [0.0, 1.0]], beta=[2.0])
     >>> pixel = np.array([0.0, 1.0, 0.0]).reshape(1, 3, 1)
@@ -66,7 +81,7 @@ class SpectralConv(Layer):
 
     @classmethod
     def init(cls, graph, n_in, n_filters, degree, rng, dtype, mixing="vector", active_set="map") -> SpectralConv:
-        """The paper's start values: spectral windows for alpha, U[0, 1] for beta (section 6.1)."""
+        """Create a layer as in section 6.1 of the paper: spectral windows for alpha, U[0, 1] for beta."""
         if mixing not in ("vector", "full"):
             raise UsageError(f"mixing must be 'vector' or 'full', got {mixing!r}.")
         alpha = spectral_windows(n_filters, degree)
@@ -155,12 +170,26 @@ class SpectralConv(Layer):
 
 
 def spectral_windows(n_filters: int, degree: int) -> np.ndarray:
-    """Start values of alpha: rectangles that cover the spectrum [0, 2], fitted by polynomials.
+    """Initial values of alpha: polynomials fitted to rectangular windows that cover the spectrum [0, 2].
 
-    The windows have equal width and overlap their neighbours by half (paper, section 6.1); one
-    filter gets the whole spectrum. The fit is by least squares on 1000 frequencies, in the
-    Chebyshev basis and then turned into powers of lambda. -> (n_filters, degree+1)
+    The windows have equal width and overlap their neighbours by half (paper, section 6.1). A single filter gets the
+    whole spectrum. The least-squares fit uses 1000 frequencies and the Chebyshev basis; the result is converted to
+    powers of lambda.
 
+    Parameters
+    ----------
+    n_filters : int
+        Number of windows.
+    degree : int
+        Degree of the polynomials.
+
+    Returns
+    -------
+    array (n_filters, degree+1)
+        Coefficients, lowest power first.
+
+    Examples
+    --------
     >>> spectral_windows(1, 1).round(12) + 0.0
     array([[1., 0.]])
     >>> low, high = spectral_windows(2, 1) @ np.array([[1.0, 1.0], [0.0, 2.0]])  # at 0 and at 2

@@ -1,4 +1,4 @@
-"""Statistics: from maps on nodes to numbers that do not depend on where things lie (section 4.3)."""
+"""Statistics: from maps on nodes to features that are independent of position (paper, section 4.3)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,31 @@ from tigra.option_fields import renamed
 
 
 class Statistics(Layer):
-    """Mean and variance over all nodes of abs(t_{i,k}), t_{i,k} = T_k(L - I) z_i, k = 0..K_max.
+    """Mean and variance over all nodes of the absolute Chebyshev signals of each map.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its Laplacian is L.
+    max_order : int
+        K_max, the highest Chebyshev order, at least 0.
+
+    Notes
+    -----
+    The signals are t_{i,k} = T_k(L - I) z_i for k = 0..K_max,
 
         t_{i,0} = z_i,  t_{i,1} = (L - I) z_i,  t_{i,k} = 2 (L - I) t_{i,k-1} - t_{i,k-2}      Eq. (14)
         phi_i   = [mu_{i,0}, sigma2_{i,0}, ..., mu_{i,K_max}, sigma2_{i,K_max}]
 
-    The output (K * 2 (K_max + 1), B) holds phi_1, phi_2, ... one below the other. Inactive nodes
-    count as 0, N is the number of all nodes. Maps are taken one at a time, so that a map's signals
-    stay in the cache; backward computes them a second time instead of keeping them all.
+    where mu and sigma2 are mean and variance of abs(t_{i,k}) over all N nodes; inactive nodes count as 0. The output
+    (K * 2 (K_max + 1), B) stacks phi_1, phi_2, ... Maps are processed one at a time to stay in the CPU cache. backward
+    computes the signals again instead of storing them.
 
-    Departs from the paper: Eqs. (18), (19) [eq:der_stat1, eq:der_stat2] lack sign(t); the second also sums
-    over the nodes, and carries a factor (N-1)/N too much (docs/errata.md, docs/derivations.md).
+    Departs from the paper: Eqs. (18), (19) [eq:der_stat1, eq:der_stat2] lack sign(t). Eq. (19) also sums over the
+    nodes and has a superfluous factor (N-1)/N (docs/errata.md, docs/derivations.md).
 
+    Examples
+    --------
     >>> from tigra.graph import grid_graph
     >>> z = np.array([0.0, 3.0, 0.0]).reshape(1, 3, 1)
     >>> signal = GraphSignal(z, z != 0)
@@ -67,17 +80,24 @@ class Statistics(Layer):
 
 
 class Logarithm(Layer):
-    """u = log(x + offset) of features x >= 0, with an offset for each: ratios become differences.
+    """Logarithm of non-negative features, u = log(x + offset), with one offset per feature.
 
-    Statistics of one kind of object differ by factors (how large it is, how strong its contrast), not by summands, and
-    their distribution has a long tail; on a logarithmic scale a few images do not stretch it for all others.
-    `calibrate` sets the offsets once, from the training images, small beside how much features vary, so
-    that 0 has a finite logarithm and what is nearly 0 stays together; after that they are constants.
+    Within a class, the statistics vary by factors such as size and contrast, and their distribution has a long tail.
+    On a logarithmic scale a few extreme images no longer dominate. `calibrate` sets the offsets once, from the
+    training images. They are small compared with the spread of the features, and keep the logarithm finite at 0.
 
-    share : of a feature's deviation, its offset
-    deviation_floor : a least offset, as a share of the largest deviation of the same moment (means and variances take
-        turns); added in squares, see `Standardise`
+    Parameters
+    ----------
+    offset : array (F,)
+        Positive offsets, an even number.
+    share : float
+        Offset as a fraction of the feature's standard deviation, from 0 to 1.
+    deviation_floor : float
+        Smallest offset, as a fraction of the largest deviation of the same moment, from 0 to 1. Features alternate
+        between means and variances. Both parts are added in squares, as in `Standardise`.
 
+    Examples
+    --------
     >>> layer = Logarithm(np.array([1.0, 0.5]))
     >>> layer.forward(np.array([[0.0], [0.5]]))
     array([[0.],
@@ -105,7 +125,7 @@ class Logarithm(Layer):
 
     @classmethod
     def init(cls, n_features: int, dtype, share: float = 0.03, deviation_floor: float = 0.0) -> Logarithm:
-        """Offsets of 1, until `calibrate`."""
+        """Create a layer with offsets of 1, to be set by `calibrate`."""
         return cls(np.ones(n_features, dtype), share, deviation_floor)
 
     @property
@@ -114,10 +134,10 @@ class Logarithm(Layer):
         return bool(np.all(self.state["offset"] == 1))
 
     def calibrate(self, features: np.ndarray) -> None:
-        """Take the offsets from features (F, number of training images)."""
+        """Set the offsets from features (F, n) of n training images."""
         moments = _deviations(features).reshape(-1, 2)
         offset = np.hypot(self.share * moments, self.deviation_floor * moments.max(axis=0)).ravel()
-        least = np.finfo(self.state["offset"].dtype).tiny  # a smaller one would be 0 there
+        least = np.finfo(self.state["offset"].dtype).tiny  # smaller values would become 0 in this dtype
         self.state["offset"][:] = np.where(offset > 0, np.maximum(offset, least), 1.0)
 
     def forward(self, features: np.ndarray) -> np.ndarray:
@@ -136,22 +156,33 @@ class Logarithm(Layer):
 
 
 class Standardise(Layer):
-    """Each feature minus its mean, divided by its standard deviation, over the training images.
+    """Standardise features to mean 0 and standard deviation 1 over the training images.
+
+    Parameters
+    ----------
+    mean, deviation : array (F,)
+        Mean and standard deviation of each feature.
+    deviation_floor : float
+        Lower bound of the deviations, as a fraction of the largest deviation of the same moment; features alternate
+        between means and variances. It is added in squares. Maps with very weak responses contain little but
+        interpolation artefacts, and the floor keeps these from being amplified.
+
+    Notes
+    -----
+    The layer computes
 
         x_hat = (x - mean) / deviation
 
-    The raw statistics differ by orders of magnitude (means of 0.1, variances of 0.001), and fully
-    connected layers train poorly on them: standardising takes MNIST-012 from near 55 % to above
-    90 % on rotated digits. `calibrate` sets the two vectors once, from the features of the
-    training set at the network's start values; after that they are constants, saved with the
-    model. So training and prediction compute the same function, for one image as for a
-    thousand, and the gradient is exact: dE/dx = dE/dx_hat / deviation. Features that do not
-    vary on the training set (deviation 0) are only centred.
+    The raw statistics differ by orders of magnitude (means of 0.1, variances of 0.001), and fully connected layers
+    train poorly on them. On MNIST-012, standardising raises the accuracy on rotated digits from about 55 % to above
+    90 %.
 
-    deviation_floor : share of the largest deviation of the same moment (means and variances take turns) that is added,
-        in squares, to all of them. Maps whose responses are a thousand times weaker than others hold little but what
-        interpolation does to an image, and a floor keeps them from being blown up to the size of the rest.
+    `calibrate` sets mean and deviation once, from the training images at the initial parameters. They are constants
+    from then on, and are saved with the model. Training and prediction therefore compute the same function for any
+    batch size, and the gradient is exact. Features that are constant on the training set are only centred.
 
+    Examples
+    --------
     >>> layer = Standardise(np.zeros(1), np.ones(1))
     >>> layer.calibrate(np.array([[1.0, 3.0]]))
     >>> layer.forward(np.array([[5.0]]))
@@ -170,12 +201,12 @@ class Standardise(Layer):
                 f"Standardise needs a mean and a deviation for each feature, got {mean.shape} and {deviation.shape}."
             )
         if deviation_floor and len(mean) % 2:
-            raise ShapeError(f"A floor is for means and variances in turn, an even number, got {len(mean)} features.")
+            raise ShapeError(f"deviation_floor needs pairs of mean and variance, got {len(mean)} features.")
         self.state = {"mean": mean, "deviation": deviation}
 
     @classmethod
     def init(cls, n_features: int, dtype, deviation_floor: float = 0.0) -> Standardise:
-        """Mean 0 and deviation 1: the identity, until `calibrate`."""
+        """Create a layer that is the identity until `calibrate`."""
         return cls(np.zeros(n_features, dtype), np.ones(n_features, dtype), deviation_floor)
 
     @property
@@ -184,7 +215,7 @@ class Standardise(Layer):
         return bool(np.all(self.state["mean"] == 0) and np.all(self.state["deviation"] == 1))
 
     def calibrate(self, features: np.ndarray) -> None:
-        """Take mean and deviation from features (F, number of training images)."""
+        """Set mean and deviation from features (F, n) of n training images."""
         deviation = _deviations(features)
         if self.deviation_floor:
             moments = deviation.reshape(-1, 2)
@@ -207,7 +238,7 @@ class Standardise(Layer):
 
 
 def _deviations(features: np.ndarray) -> np.ndarray:
-    """Standard deviations of features (F, n) over images; 0 where nothing but rounding varies."""
+    """Standard deviations of features (F, n) over images; 0 if they vary only by rounding."""
     wide = features.astype(np.float64)
     deviation = wide.std(axis=1)
     rounding = 1e-6 * np.maximum(np.abs(wide).max(axis=1), 1e-30)

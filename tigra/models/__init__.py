@@ -1,11 +1,11 @@
-"""THE STORY, 3: layers in a row.
+"""THE STORY, 3: networks, built from layers.
 
-notation          "SC[3, 3]-DP[300]-S[10]-FC[50]" as a list of layers
-kinds, tigranet   what each name stands for: the registry, and TIGraNet's own
+notation          parses and formats texts such as "SC[3, 3]-DP[300]-S[10]-FC[50]"
+kinds, tigranet   the registry of layer kinds, and TIGraNet's own kinds
 build             from the text to a network: `build_network`
-network           images in, class scores out; classifier is what all methods have in common
+network           images in, class scores out; classifier is the common base class
 loss              softmax and negative log-likelihood
-workers           micro-batches on threads; batch_statistics where the images of a batch meet
+workers           micro-batches on threads; batch_statistics is for batch normalisation
 """
 
 from tigra.models.build import build_network, count_parameters

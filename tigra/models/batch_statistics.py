@@ -1,10 +1,10 @@
-"""The gradient of a batch in micro-batches, for networks in which images touch each other.
+"""The gradient of a batch in micro-batches, for networks with batch normalisation.
 
-Most layers treat every image by itself, so parts of a batch go through the whole network independently. Batch
-normalisation does not: its mean and variance are those of the batch. So all parts go up to such a layer and tell
-their sums; these are added in the order of the parts, and every part goes on with the sums of the whole batch. On the
-way back it is the same with the two sums that its gradient needs. The result is the gradient of the whole batch at
-once, and the same to the last bit for any number of threads. Every part needs a replica of the network of its own.
+Most layers treat each image on its own, so the parts of a batch go through the whole network independently. Batch
+normalisation needs the mean and variance of the whole batch. All parts therefore run up to such a layer and report
+their sums. The sums are added in the order of the parts, and every part continues with the totals. The backward pass
+does the same with the two sums that the gradient needs. The result is the gradient of the whole batch, identical to
+the last bit for any number of threads. Each part needs its own replica of the network.
 """
 
 from __future__ import annotations
@@ -19,32 +19,53 @@ from tigra.models.workers import Workers
 
 
 class BatchStatistics(Protocol):
-    """What a layer with `uses_batch_statistics` has, beside forward and backward.
+    """What a layer with `uses_batch_statistics` provides besides forward and backward.
 
-    given : sums over the whole batch, set before forward; None: forward takes those of its own input
-    given_back : sums over the whole batch that the gradient needs, set before backward; None: backward's own
+    Attributes
+    ----------
+    given : array or None
+        Sums over the whole batch, set before forward. If None, forward uses the sums of its own input.
+    given_back : array or None
+        Sums over the whole batch that the gradient needs, set before backward. If None, backward uses its own.
     """
 
     given: np.ndarray | None
     given_back: np.ndarray | None
 
     def measure(self, x) -> np.ndarray:
-        """The sums of a part of a batch, from its input."""
+        """Return the sums of one part of a batch, from its input."""
 
     def measure_back(self, grad: np.ndarray) -> np.ndarray:
-        """The sums that the gradient needs, of a part of a batch, from dE/d(output)."""
+        """Return the sums that the gradient needs, for one part of a batch, from dE/d(output)."""
 
     def observe(self, totals: np.ndarray) -> None:
-        """Take the sums of a batch into the running statistics, once a step."""
+        """Update the running statistics with the sums of a batch, once per step."""
 
 
 def meeting_places(network: Network) -> list[int]:
-    """Numbers of the layers at which the parts of a batch meet."""
+    """Indices of the layers that need sums over the whole batch."""
     return [place for place, layer in enumerate(network.layers) if layer.uses_batch_statistics]
 
 
 def forward_together(replicas: list[Network], signals: list, workers: Workers) -> tuple[list, list[np.ndarray]]:
-    """Scores of all parts, and for each meeting place the totals over all parts."""
+    """Forward pass of all parts of a batch.
+
+    Parameters
+    ----------
+    replicas : list of Network
+        One replica per part.
+    signals : list
+        Input of each part, as returned by `Network.signal`.
+    workers : Workers
+        Threads that process the parts.
+
+    Returns
+    -------
+    outputs : list of array (n_classes, B)
+        Scores of each part.
+    totals : list of array
+        Sums over the whole batch, for each layer with batch statistics.
+    """
     places, start = meeting_places(replicas[0]), 0
     outputs: Sequence = signals
     totals: list[np.ndarray] = []
@@ -67,7 +88,19 @@ def forward_together(replicas: list[Network], signals: list, workers: Workers) -
 
 
 def backward_together(replicas: list[Network], grads: Sequence[np.ndarray], workers: Workers) -> None:
-    """Fill the gradients of every replica, of which the batch's is the sum."""
+    """Backward pass of all parts of a batch; fills the gradients of every replica.
+
+    The sum of these gradients is the gradient of the batch.
+
+    Parameters
+    ----------
+    replicas : list of Network
+        One replica per part, after `forward_together`.
+    grads : sequence of array (n_classes, B)
+        dE/dscores of each part.
+    workers : Workers
+        Threads that process the parts.
+    """
     places, stop = meeting_places(replicas[0]), len(replicas[0].layers)
 
     @np.errstate(all="ignore")
@@ -87,7 +120,7 @@ def backward_together(replicas: list[Network], grads: Sequence[np.ndarray], work
 
 
 def _sum(arrays) -> np.ndarray:
-    """The sum in the order of the arrays."""
+    """Sum of the arrays, added in their order."""
     total = arrays[0].copy()
     for array in arrays[1:]:
         total += array

@@ -1,7 +1,7 @@
 """From an architecture text to a network: `build_network`.
 
-The text is parsed and walked once. The walk gives a plan: which layers come, what arrives at each, how many numbers
-they learn. A plan costs nothing, so a network that is too large, or whose layers do not fit, is refused before it is
+The text is parsed and turned into a plan: the sequence of layers, the input of each, and the number of parameters. A
+plan allocates nothing, so a network that is too large, or whose layers do not fit together, is rejected before it is
 built.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 import tigra.models.tigranet  # noqa: F401, registers TIGraNet's kinds of layers
 from tigra.errors import ArchitectureError, UsageError
-from tigra.graph import Graph, check_shape, grid_graph
+from tigra.graph import Graph, GridGraph, check_shape, grid_graph
 from tigra.layers import Layer
 from tigra.models.classifier import MODEL_KINDS
 from tigra.models.kinds import FLOWS, LAYER_KINDS, Item, LayerKind, Site, misplaced
@@ -24,7 +24,7 @@ from tigra.models.network import Network
 from tigra.models.notation import format_architecture, parse_architecture
 from tigra.options import BuildOptions, FitOptions, GraphOptions, ImageOptions
 
-LARGEST_NETWORK = 10**8  # parameters; a slip of the finger should not fill the memory
+LARGEST_NETWORK = 10**8  # parameters; a typing error should not exhaust the memory
 
 
 def build_network(
@@ -36,17 +36,42 @@ def build_network(
     graph: Any = None,
     **options: Any,
 ) -> Network:
-    """A network with start values drawn from `seed`.
+    """Build a network from an architecture text.
 
-    architecture : text in the paper's notation, see `tigra.models.tigranet` and docs/architectures
-    image_shape, n_classes : (height, width) of the images, number of classes
-    dtype : "float32", or "float64" for checks
-    graph : instead of the grid of pixels an own graph, as a `Graph` or as an adjacency matrix (N, N), sparse or dense;
-        node v is pixel v of the images, row by row, so height times width must be N
-    options : fields of `tigra.options.NetworkOptions`, where each is explained: neighbours, diagonal_weight, boundary,
-        smoothing, margin, background, active_set, mixing, diffusion, standardise, deviation_floor, log_offset,
-        dense_init, outside
+    Parameters
+    ----------
+    architecture : str
+        Layers in the paper's notation, see `tigra.models.tigranet` and docs/architectures.md. The linear layer to
+        the classes is added automatically.
+    image_shape : (int, int)
+        Height and width of the images.
+    n_classes : int
+        Number of classes.
+    seed : int
+        Seed of the random initial parameters.
+    dtype : {"float32", "float64"}
+        Precision of parameters and maps; float64 is for gradient checks.
+    graph : Graph or array or sparse matrix (N, N), optional
+        Custom graph, or its adjacency matrix, in place of the grid of pixels. Node v is pixel v of the image, row by
+        row, so height times width must be N.
+    **options
+        Fields of `tigra.options.NetworkOptions`: neighbours, diagonal_weight, boundary, smoothing, margin,
+        background, active_set, mixing, diffusion, standardise, deviation_floor, log_offset, dense_init, outside.
 
+    Returns
+    -------
+    Network
+        The untrained network.
+
+    Raises
+    ------
+    ArchitectureError
+        If the text cannot be parsed, the layers do not fit together, or the network is too large.
+    UsageError
+        If an option is unknown or out of range.
+
+    Examples
+    --------
     >>> network = build_network("SC[2, 1]-DP[3]-S[1]-FC[4]", image_shape=(2, 2), n_classes=2)
     >>> network.n_parameters  # alpha 4, beta 1, FC (8+1) * 4, classes (4+1) * 2
     51
@@ -54,14 +79,32 @@ def build_network(
     given = {"architecture": architecture, "image_shape": image_shape, "n_classes": n_classes}
     chosen = BuildOptions.of(given | {"seed": seed, "dtype": dtype} | options)
     own = None if graph is None else graph if isinstance(graph, Graph) else Graph(graph)
+    if isinstance(own, GridGraph):  # as it will be when the network is loaded: without its stencil
+        own = Graph(own.adjacency, own.degrees)
     return Plan.of(chosen, own).network()
 
 
 def count_parameters(architecture: str, image_shape: tuple[int, int], n_classes: int, mixing: str = "vector") -> int:
-    """How many numbers the network learns, found without building it.
+    """Count the parameters of a network without building it.
 
-    image_shape : (height, width) of the grid, that is, of the image with its margin
+    Parameters
+    ----------
+    architecture : str
+        Layers in the paper's notation.
+    image_shape : (int, int)
+        Height and width of the grid, that is, of the image with its margin.
+    n_classes : int
+        Number of classes.
+    mixing : str
+        How filters and input maps are combined, see `tigra.options.NetworkOptions`.
 
+    Returns
+    -------
+    int
+        Number of learned values.
+
+    Examples
+    --------
     >>> count_parameters("S[0]-FC[2]", image_shape=(2, 2), n_classes=3)  # (2+1) * 2 + (2+1) * 3
     15
     """
@@ -72,10 +115,16 @@ def count_parameters(architecture: str, image_shape: tuple[int, int], n_classes:
 
 @dataclass(frozen=True)
 class Plan:
-    """A network before it is built: every layer, also those that are not written, with what arrives there.
+    """A network before it is built: the sequence of layers, including implicit ones, and the input of each.
 
-    steps : (kind, item, site) of each
-    graph : the user's own, or None for the grid
+    Attributes
+    ----------
+    options : BuildOptions
+        Everything the network is built from.
+    steps : list of (LayerKind, Item, Site)
+        One entry per layer.
+    graph : Graph or None
+        The custom graph, or None for the grid.
     """
 
     options: BuildOptions
@@ -84,7 +133,7 @@ class Plan:
 
     @classmethod
     def of(cls, options: BuildOptions, graph: Graph | None = None) -> Plan:
-        """The plan of a network; ArchitectureError if its layers do not fit together, or are too large."""
+        """Plan a network; raises ArchitectureError if its layers do not fit together or are too large."""
         if graph is not None:
             _check_own_graph(graph, options)
         items = parse_architecture(options.architecture)
@@ -105,25 +154,29 @@ class Plan:
                 kind.size(item.numbers, site),
                 kind.shape(item.numbers, site),
             )
+        if graph is not None and not any(kind.takes == "maps" for kind, _, _ in steps):
+            raise UsageError(
+                "A custom graph has no effect here: no layer of this architecture works on a graph; leave it out."
+            )
         return cls(replace(options, architecture=format_architecture(items)), steps, graph)
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers are learned, as far as the kinds of layers know before they are built."""
+        """Number of parameters, as far as the layer kinds can tell before building."""
         return sum(_n_numbers(kind.shapes(item.numbers, site) or {}) for kind, item, site in self.steps)
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the parameters."""
+        """Memory of the parameters in bytes."""
         return self.n_parameters * np.dtype(self.options.dtype).itemsize
 
     @property
     def n_pixels(self) -> int:
-        """Pixels of an image, with its margin."""
+        """Number of pixels of an image, including its margin."""
         return math.prod(self.options.grid_shape)
 
     def network(self) -> Network:
-        """Build it, with start values from the options' seed."""
+        """Build the network, with initial parameters drawn from the options' seed."""
         options, rng = self.options, np.random.default_rng(self.options.seed)
         graph = self.graph
         if graph is None:
@@ -134,7 +187,7 @@ class Plan:
             _check_built(kind, item, site, built)
             layers += built
         network = Network(layers, graph, options)
-        network.is_by_hand = False
+        network.is_by_hand, network.own_graph = False, self.graph
         return network
 
 
@@ -142,7 +195,7 @@ MODEL_KINDS[Network.kind] = lambda options, graph: Plan.of(BuildOptions.from_jso
 
 
 def _with_unwritten(items: list[Item], site: Site, n_classes: int) -> Iterator[tuple[LayerKind, Item]]:
-    """(kind, item) of the items and of what goes without saying; `site` moves on in the meantime."""
+    """(kind, item) of all layers, written or implicit; the caller updates `site` between them."""
     for item in _expanded(items):
         kind = LAYER_KINDS[item.name]
         yield from ((bridge, item) for bridge in [_bridge(site.gives, kind)] if bridge is not None)
@@ -160,13 +213,13 @@ def _with_unwritten(items: list[Item], site: Site, n_classes: int) -> Iterator[t
 
 
 def _expanded(items: list[Item]) -> list[Item]:
-    """The items with what each kind adds behind itself."""
+    """The items, with those that each kind adds after itself."""
     pairs = zip(items, [*items[1:], None], strict=True)
     return [new for item, following in pairs for new in LAYER_KINDS[item.name].expanded(item, following)]
 
 
 def _bridge(gives: str, kind: LayerKind) -> LayerKind | None:
-    """What the builder puts between what arrives and a layer, by itself."""
+    """The implicit layer between the current output and a layer of this kind, if one is needed."""
     if gives == "image" and kind.takes in FLOWS:
         return FLOWS[kind.takes].begin
     if kind.takes == "features" and gives in FLOWS:
@@ -179,18 +232,20 @@ def _n_numbers(shapes: Mapping[str, tuple[int, ...]]) -> int:
 
 
 def _check_built(kind: LayerKind, item: Item, site: Site, built: list[Layer]) -> None:
-    """A kind that promises other shapes than it builds would let networks pass that are too large."""
+    """Check that a kind builds the shapes it announced, on which the size limit relies."""
+    if not (isinstance(built, list) and all(isinstance(layer, Layer) for layer in built)):
+        raise ArchitectureError(f"{type(kind).__name__}.build must return a list of layers, got {built!r} for {item}.")
     promised = kind.shapes(item.numbers, site)
     found = [array.shape for layer in built for array in layer.params.values()]
     if promised is not None and sorted(promised.values()) != sorted(found):
         raise ArchitectureError(
             f"{type(kind).__name__}.shapes says that {item} has parameters of shapes {sorted(promised.values())}, but"
-            f" build made {sorted(found)}; mend the kind."
+            f" build made {sorted(found)}; make the two agree."
         )
 
 
 def _check_own_graph(graph: Graph, options: BuildOptions) -> None:
-    """An own graph has as many nodes as the image has pixels, and takes the place of all options of the grid."""
+    """Check that a custom graph has one node per pixel, and that no option of the grid is set."""
     height, width = options.image_shape
     if graph.n_nodes != height * width:
         raise UsageError(
@@ -199,19 +254,27 @@ def _check_own_graph(graph: Graph, options: BuildOptions) -> None:
         )
     for name in (*GraphOptions.specs(), *ImageOptions.specs()):
         if getattr(options, name) != getattr(type(options), name):  # a dataclass keeps defaults as class attributes
-            raise UsageError(f"{name} is for the grid of pixels, and has no effect on an own graph; leave it out.")
-    if not layer_names(options.architecture) & {"SC", "S", "DP"}:
-        raise UsageError(
-            "An own graph has no effect here: no layer of this architecture works on a graph; leave it out."
-        )
+            raise UsageError(f"{name} is for the grid of pixels and has no effect on a custom graph; leave it out.")
 
 
 # --- options without effect -----------------------------------------------------------------------------
 
 
 def layer_names(architecture: str) -> set[str]:
-    """Names of the layers of an architecture, also of those that are not written.
+    """Names of the layers of an architecture, including implicit ones.
 
+    Parameters
+    ----------
+    architecture : str
+        Layers in the paper's notation.
+
+    Returns
+    -------
+    set of str
+        Names as in the notation; the last linear layer is called "linear".
+
+    Examples
+    --------
     >>> sorted(layer_names("SC[3, 3]-S[4]"))
     ['S', 'SC', 'linear']
     """
@@ -229,9 +292,21 @@ def layer_names(architecture: str) -> set[str]:
 
 
 def check_effects(given: Mapping[str, Any], architecture: str, spelling=lambda name: name) -> None:
-    """UsageError for an option that is given, but that no layer of the architecture has a use for.
+    """Reject options that no layer of the architecture uses.
 
-    spelling : from an option's name to how the user writes it
+    Parameters
+    ----------
+    given : mapping
+        The options that the user has set.
+    architecture : str
+        Layers in the paper's notation.
+    spelling : callable
+        From the name of an option to how the user writes it, for the message.
+
+    Raises
+    ------
+    UsageError
+        If an option has no effect.
     """
     names = layer_names(architecture)
     used = {option for name in names if name in LAYER_KINDS for option in LAYER_KINDS[name].uses}
@@ -250,8 +325,24 @@ def check_effects(given: Mapping[str, Any], architecture: str, spelling=lambda n
 
 
 def with_pooling_limited(architecture: str, n_nodes: int) -> str:
-    """The architecture for a graph of n_nodes: its first DP keeps at most half of them, the next a quarter, ...
+    """Limit the pooling of an architecture to what a graph of n_nodes can keep.
 
+    The first DP keeps at most half of the nodes, the next a quarter, and so on.
+
+    Parameters
+    ----------
+    architecture : str
+        Layers in the paper's notation.
+    n_nodes : int
+        Number of nodes of the graph.
+
+    Returns
+    -------
+    str
+        The adapted architecture.
+
+    Examples
+    --------
     >>> with_pooling_limited("SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[4]", 256)
     'SC[3, 3]-DP[128]-SC[6, 3]-DP[64]-S[4]'
     """

@@ -1,4 +1,4 @@
-"""Classifier: images in the users' order, (n, height, width), in; classes out."""
+"""Classifier, the base class of all models: images (n, height, width) in, classes out."""
 
 from __future__ import annotations
 
@@ -17,30 +17,38 @@ LARGEST_PIXEL = 50.0  # far beyond standardised images, far below 255
 
 
 class ModelPlan(Protocol):
-    """A classifier before it is built: how much memory it will take, and how to build it."""
+    """A classifier before it is built: the memory it will take, and how to build it."""
 
     @property
     def n_bytes(self) -> int:
-        """Memory of what it learns."""
+        """Memory of the parameters in bytes."""
 
     @property
     def n_pixels(self) -> int:
-        """Pixels of an image, with its margin."""
+        """Number of pixels of an image, including its margin."""
 
     def network(self) -> Classifier:
-        """Build it."""
+        """Build the classifier."""
 
 
 MODEL_KINDS: dict[str, Callable[[dict, Graph | None], ModelPlan]] = {}  # kind -> from the options in a file to a plan
 
 
 class Classifier:
-    """What a `Network`, trained by gradients, and a `DeepScat`, fitted, have in common.
+    """Base class of `Network`, trained by gradients, and of fitted models such as `DeepScat`.
 
-    kind : what a model file calls it (`MODEL_KINDS`)
-    options : what it was built from, kept for the model file; with architecture, image_shape, n_classes and dtype
-    layers : its parts in their order, each with `params` and `state`
-    at_once : images between two looks at the progress
+    Attributes
+    ----------
+    kind : str
+        Name of the class in a model file (`MODEL_KINDS`).
+    options : Options
+        What the classifier was built from, kept for the model file. Has architecture, image_shape, n_classes, dtype.
+    layers : list
+        Parts in order, each with `params` and `state`.
+    class_names : list of str
+        Names of the classes, by class number.
+    at_once : int
+        Number of images between two progress reports.
     """
 
     kind = ""
@@ -48,50 +56,72 @@ class Classifier:
     layers: list
     class_names: list[str]
     n_parameters: int
+    own_graph: Graph | None = None
     at_once = 1024
 
-    @property
-    def own_graph(self) -> Graph | None:
-        """The user's own graph, or None: a grid follows from the options."""
-        return None
-
     def keep_features_in(self, folder) -> None:
-        """Keep features of images in a cache folder, where they take long to compute; most classifiers need not."""
+        """Cache features in a folder if they are slow to compute; does nothing for most classifiers."""
 
     @property
     def obstacle(self) -> str | None:
-        """Why it cannot be saved, or None if it can."""
+        """Why the classifier cannot be saved, or None."""
         return None
 
     @property
     def image_shape(self) -> tuple[int, int]:
-        """(height, width) of the images that it takes."""
+        """Height and width of the input images."""
         return tuple(self.options.image_shape)
 
     @property
     def n_classes(self) -> int:
-        """How many classes it tells apart."""
+        """Number of classes."""
         return self.options.n_classes
 
     @property
     def dtype(self) -> np.dtype:
-        """float32 or float64, of the maps that images go through."""
+        """Precision of the computation, float32 or float64."""
         return np.dtype(self.options.dtype)
 
     def scores(self, images, threads: int = 1) -> np.ndarray:
-        """Class scores (n, n_classes); the highest one wins."""
+        """Class scores (n, n_classes); the class with the highest score is predicted."""
         raise NotImplementedError
 
     def predict_proba(self, images, threads: int = 1) -> np.ndarray:
-        """Class probabilities (n, n_classes) of images (n, height, width) in [0, 1]."""
+        """Class probabilities of images.
+
+        Parameters
+        ----------
+        images : array (n, height, width)
+            Floating-point pixels in [0, 1].
+        threads : int
+            Worker threads; the result does not depend on their number.
+
+        Returns
+        -------
+        array (n, n_classes)
+            Each row sums to 1.
+        """
         return softmax(self.scores(images, threads).T).T
 
     def predict(self, images, threads: int = 1) -> np.ndarray:
-        """Most likely class number of each image, (n,)."""
+        """Most likely class of each image.
+
+        Parameters
+        ----------
+        images : array (n, height, width)
+            Floating-point pixels in [0, 1].
+        threads : int
+            Worker threads; the result does not depend on their number.
+
+        Returns
+        -------
+        array (n,)
+            Class numbers.
+        """
         return self.scores(images, threads).argmax(axis=1)
 
     def checked(self, images):
-        """Images that fit by their shape and type: an array, or LazyImages as they are."""
+        """Check shape and dtype of images; returns an array, or LazyImages unchanged."""
         try:
             images = images if isinstance(images, LazyImages) else np.asarray(images)
         except ValueError as error:
@@ -108,7 +138,7 @@ class Classifier:
         return images
 
     def checked_pixels(self, images: np.ndarray, numbers=None) -> np.ndarray:
-        """Images with pixels that can be worked with; their numbers among all are for messages."""
+        """Check the pixel values; `numbers` are the positions in the data set, for messages."""
         if not np.isfinite(images).all():
             place = int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
             bad = place if numbers is None else numbers[place]
@@ -121,7 +151,7 @@ class Classifier:
         return images if images.dtype in (np.float32, np.float64) else images.astype(np.float64)
 
     def checked_labels(self, labels, n_images: int, what: str = "training") -> np.ndarray:
-        """Class numbers, one for each image."""
+        """Check the labels: one class number for each image."""
         labels = np.asarray(labels)
         if labels.shape != (n_images,) or not np.issubdtype(labels.dtype, np.integer):
             raise ShapeError(
@@ -146,9 +176,23 @@ def accuracy(
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> float:
-    """Fraction of a split's images that the network names rightly.
+    """Fraction of images that are classified correctly.
 
-    on_progress : called with (what is done, how many, of how many)
+    Parameters
+    ----------
+    network : Classifier
+        A trained network, or another fitted classifier.
+    split : Split or (images, labels)
+        Images (n, height, width) and their labels (n,).
+    threads : int
+        Worker threads; the result does not depend on their number.
+    on_progress : callable
+        Called with (what, done, total).
+
+    Returns
+    -------
+    float
+        Accuracy from 0 to 1.
     """
     split = as_split(split)
     images, labels = network.checked(split.images), np.asarray(split.labels)

@@ -1,8 +1,8 @@
-"""Kinds of layers: what a name in an architecture text stands for. One registry, with one door: `layer_kind`.
+"""Layer kinds: what the names in an architecture text stand for. `layer_kind` registers a kind.
 
-TIGraNet's kinds are registered in `tigra.models.tigranet`, those of other networks in `tigra.baselines.kinds`, a
-user's own anywhere (docs/extending.md). What flows between layers has a name, too: "maps" on the graph, "features", or
-another that `register_flow` makes known.
+TIGraNet's kinds are registered in `tigra.models.tigranet`, those of the baselines in `tigra.baselines.kinds`. Users
+can register their own anywhere (docs/extending.md). The data that flows between layers is named, too: "maps" on the
+graph, "features", or another flow added by `register_flow`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from tigra.errors import ArchitectureError, UsageError
 from tigra.graph import Graph
 from tigra.layers import Layer
+from tigra.option_fields import is_same_object
 from tigra.options import BuildOptions
 
 Number = int | float
@@ -24,7 +25,17 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 class Argument(NamedTuple):
-    """One number in the brackets of a layer: its name and limits; see `whole` and `real`."""
+    """One number in the brackets of a layer; made by `whole` and `real`.
+
+    Attributes
+    ----------
+    name : str
+        What the number means.
+    least, most : float
+        Smallest and largest allowed value.
+    is_real : bool
+        Whether the number may have a fractional part.
+    """
 
     name: str
     least: float
@@ -35,6 +46,8 @@ class Argument(NamedTuple):
     def demand(self) -> str:
         """The allowed values in words.
 
+        Examples
+        --------
         >>> real("slope", 0, 1).demand, whole("filters", 1).demand
         ('a number from 0 to 1', 'a whole number of at least 1')
         """
@@ -45,17 +58,53 @@ class Argument(NamedTuple):
 
 
 def whole(name: str, least: int = 0) -> Argument:
-    """A whole number in a layer's brackets."""
+    """Declare an integer argument of a layer kind.
+
+    Parameters
+    ----------
+    name : str
+        What the number means, for error messages.
+    least : int
+        Smallest allowed value.
+
+    Returns
+    -------
+    Argument
+        An entry of `LayerKind.arguments`.
+    """
     return Argument(name, least, math.inf, is_real=False)
 
 
 def real(name: str, least: float = -math.inf, most: float = math.inf) -> Argument:
-    """A real number in a layer's brackets."""
+    """Declare a real-valued argument of a layer kind.
+
+    Parameters
+    ----------
+    name : str
+        What the number means, for error messages.
+    least, most : float
+        Smallest and largest allowed value.
+
+    Returns
+    -------
+    Argument
+        An entry of `LayerKind.arguments`.
+    """
     return Argument(name, least, most, is_real=True)
 
 
 class Item(NamedTuple):
-    """One layer as written: its name, its numbers, and where it stands in the text (from 1)."""
+    """One layer of a parsed architecture.
+
+    Attributes
+    ----------
+    name : str
+        Name of the layer kind.
+    numbers : tuple
+        Numbers in the brackets.
+    position : int
+        Position in the text, counted from 1.
+    """
 
     name: str
     numbers: tuple[Number, ...]
@@ -67,13 +116,25 @@ class Item(NamedTuple):
 
 @dataclass
 class Site:
-    """Where a layer is to be built: what arrives there, and the options of the whole network.
+    """The place of a layer in a network: its input, and the options of the whole network.
 
-    gives : what the layer below gives: "image" (at the start), "maps" (`size` maps on the graph), "features" (`size`
-        numbers), or another flow (`register_flow`)
-    shape : (height, width) of the pixels of a map
-    n_nodes : of the graph
-    graph, rng : None while the network is only planned
+    Attributes
+    ----------
+    options : BuildOptions
+        Options of the whole network.
+    shape : (int, int)
+        Height and width of a map in pixels.
+    n_nodes : int
+        Number of nodes of the graph.
+    gives : str
+        Output of the layer before: "image" (at the start), "maps" (`size` maps on the graph), "features" (`size`
+        numbers), or another flow (`register_flow`).
+    size : int
+        Number of maps or features.
+    graph : Graph or None
+        None while the network is only planned.
+    rng : Generator or None
+        For the initial parameters; None while the network is only planned.
     """
 
     options: BuildOptions
@@ -91,13 +152,23 @@ class Site:
 
 
 class LayerKind:
-    """What the parser and the builder must know of a kind of layer.
+    """Base class of layer kinds: what the parser and the builder need to know.
 
-    arguments : the numbers in its brackets, made by `whole` and `real`
-    takes, gives : "maps", "features", or another flow; maps can also begin with the image
-    also : what else it can take
-    uses : names of options that it has a use for, beyond those whose field names it (`tigra.options`)
-    example : a small architecture with the layer in it, for images of 4x5 pixels; `tigra gradcheck` then checks it
+    Subclasses set the attributes, implement `build`, and override the other methods where needed.
+
+    Attributes
+    ----------
+    arguments : tuple of Argument
+        The numbers in the brackets, made by `whole` and `real`.
+    takes, gives : str
+        Input and output: "maps", "features", or another flow. A kind that takes maps can also come first and get
+        the image.
+    also : tuple of str
+        Further inputs that are accepted.
+    uses : tuple of str
+        Options that the kind uses, in addition to those whose field names the kind (`tigra.options`).
+    example : str
+        A small architecture with this layer for images of 4x5 pixels. If given, `tigra gradcheck` checks it.
     """
 
     arguments: tuple[Argument, ...] = ()
@@ -108,29 +179,29 @@ class LayerKind:
     example = ""
 
     def check(self, item: Item, site: Site) -> None:
-        """Raise ArchitectureError if the item cannot stand at this site."""
+        """Raise ArchitectureError if the layer is not possible at this site."""
 
     def expanded(self, item: Item, following: Item | None) -> list[Item]:
-        """The item, and what goes without saying behind it, given the item that follows."""
+        """The item and any implicit items after it; `following` is the next written item."""
         return [item]
 
     def size(self, numbers: tuple, site: Site) -> int:
-        """How many maps or features come out."""
+        """Number of output maps or features."""
         return site.size
 
     def shape(self, numbers: tuple, site: Site) -> tuple[int, int]:
-        """How many rows and columns of pixels come out."""
+        """Height and width of the output maps."""
         return site.shape
 
     def shapes(self, numbers: tuple, site: Site) -> Shapes | None:
-        """Name -> shape of the parameters that `build` will make; None: they are counted when they are built.
+        """Name -> shape of the parameters that `build` will make, or None if not known in advance.
 
-        With shapes, a network that is too large is refused before anything is built.
+        If known, a network that is too large is rejected before anything is built.
         """
         return None
 
     def build(self, numbers: tuple, site: Site) -> list[Layer]:
-        """The layers, with start values from site.rng."""
+        """Build the layers, with initial parameters drawn from site.rng."""
         raise NotImplementedError
 
 
@@ -138,7 +209,7 @@ class PlainKind(LayerKind):
     """A kind without parameters."""
 
     def shapes(self, numbers: tuple, site: Site) -> Shapes:
-        """None are learned."""
+        """No parameters."""
         return {}
 
 
@@ -146,12 +217,22 @@ class PlainKind(LayerKind):
 
 
 class Flow(NamedTuple):
-    """What can flow between layers, and what the builder adds by itself.
+    """A type of data between layers, and the implicit layers that go with it.
 
-    hint : which layers go with it, for messages
-    begin : kind that makes it of the image, where a network may begin with it
-    to_features : kind that makes features of it, before FC layers
-    last, last_name : kind that makes class scores of it, and its name in the options' `layers`
+    Attributes
+    ----------
+    hint : str
+        Which layers fit, for error messages.
+    begin : LayerKind or None
+        Kind that converts the image, if a network may begin with this flow.
+    begin_name : str
+        Name of `begin` in the `layers` of an option.
+    to_features : LayerKind or None
+        Kind that converts the flow to features, before FC layers.
+    last : LayerKind or None
+        Kind that computes the class scores.
+    last_name : str
+        Name of `last` in the `layers` of an option.
     """
 
     hint: str
@@ -167,13 +248,35 @@ FLOWS: dict[str, Flow] = {}
 
 
 def layer_kind(name: str) -> Callable[[type[LayerKind]], type[LayerKind]]:
-    """Class decorator: make a LayerKind known under `name`, to texts, training, gradient checks and model files."""
-    if not (name.isascii() and name.isalpha()):
-        raise UsageError(f"The name of a layer is made of plain letters, got {name!r}.")
+    """Class decorator that registers a layer kind.
+
+    A registered kind can be used in architectures, training, gradient checks and model files.
+
+    Parameters
+    ----------
+    name : str
+        Name in the notation, ASCII letters only.
+
+    Returns
+    -------
+    callable
+        Decorator for a subclass of `LayerKind`.
+
+    Raises
+    ------
+    UsageError
+        If the name is not made of letters, or is taken by another kind.
+    """
+    if not (isinstance(name, str) and name.isascii() and name.isalpha()):
+        raise UsageError(f'The name of a layer is made of plain letters, got {name!r}; write @layer_kind("NAME").')
 
     def register(kind: type[LayerKind]) -> type[LayerKind]:
+        if not (isinstance(kind, type) and issubclass(kind, LayerKind)):
+            raise UsageError(f"@layer_kind is for subclasses of LayerKind, got {kind!r}.")
+        if not (isinstance(kind.arguments, tuple) and all(isinstance(entry, Argument) for entry in kind.arguments)):
+            raise UsageError(f"{kind.__name__}.arguments must be a tuple of whole(...) and real(...); mind the comma.")
         known = LAYER_KINDS.get(name)
-        if known is not None and type(known).__qualname__ != kind.__qualname__:
+        if known is not None and not is_same_object(type(known), kind):
             raise UsageError(f"There is a layer {name} already, {type(known).__qualname__}; choose another name.")
         LAYER_KINDS[name] = kind()
         return kind
@@ -182,12 +285,20 @@ def layer_kind(name: str) -> Callable[[type[LayerKind]], type[LayerKind]]:
 
 
 def register_flow(name: str, flow: Flow) -> None:
-    """Make known what can flow between layers."""
+    """Register a type of data that flows between layers.
+
+    Parameters
+    ----------
+    name : str
+        Name for `LayerKind.takes` and `LayerKind.gives`.
+    flow : Flow
+        The implicit layers that go with it.
+    """
     FLOWS[name] = flow
 
 
 def misplaced(item: Item, takes: str, gives: str) -> ArchitectureError:
-    """The error for a layer that cannot take what arrives."""
+    """The error for a layer that does not accept its input."""
     hint = FLOWS[gives if gives in FLOWS and FLOWS[gives].hint else "maps"].hint
     return ArchitectureError(
         f"{item} at position {item.position} takes {takes}, but what stands before it gives {gives}; {hint}."

@@ -8,8 +8,20 @@ from tigra.errors import ShapeError
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    """Class probabilities (C, B) of scores (C, B); large scores do no harm.
+    """Class probabilities of scores, without overflow for large scores.
 
+    Parameters
+    ----------
+    scores : array (C, B)
+        Scores of C classes for B images.
+
+    Returns
+    -------
+    array (C, B)
+        Probabilities; each column sums to 1.
+
+    Examples
+    --------
     >>> softmax(np.array([[1000.0], [1000.0]])).ravel()
     array([0.5, 0.5])
     """
@@ -18,8 +30,22 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def image_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """-log p_b(label_b) of each image, in float64: (C, B), (B,) -> (B,).
+    """Negative log-likelihood of each image, -log p_b(label_b).
 
+    Parameters
+    ----------
+    scores : array (C, B)
+        Scores before the softmax.
+    labels : integer array (B,)
+        Class numbers.
+
+    Returns
+    -------
+    array (B,)
+        Losses in float64.
+
+    Examples
+    --------
     >>> image_losses(np.zeros((2, 1)), np.array([0])).round(6)
     array([0.693147])
     """
@@ -30,17 +56,38 @@ def image_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def negative_log_likelihood(
     scores: np.ndarray, labels: np.ndarray, n_images: int | None = None, label_smoothing: float = 0.0
 ):
-    """E = -1/n sum_b sum_c q_{c,b} log p_{c,b}, and dE/dscores = (p - q) / n.
+    """Mean negative log-likelihood after the softmax, and its gradient.
 
-    q is 1 for the image's label and 0 for the other classes; label smoothing e gives a share e of
-    that 1 to all C classes alike, q = (1 - e) onehot + e / C, which keeps the network from becoming
-    too sure of a few training images.
+    Parameters
+    ----------
+    scores : array (C, B)
+        Scores before the softmax.
+    labels : integer array (B,)
+        Class numbers.
+    n_images : int, optional
+        n in the formulas, by default B. If the images are one part of a batch, give the size of the whole batch;
+        losses and gradients of the parts then add up to those of the batch.
+    label_smoothing : float
+        e in the formulas, from 0 to below 1. Smoothing keeps the network from becoming overconfident on a few
+        training images.
 
-    scores : array (C, B); labels : integers (B,)
-    n_images : n, by default B; the size of the whole batch when these images are a part of it, so
-        that the parts' losses and gradients add up to those of the batch
-    label_smoothing : e, from 0 to below 1
+    Returns
+    -------
+    loss : float
+        E.
+    grad : array (C, B)
+        dE/dscores.
 
+    Notes
+    -----
+    With probabilities p and targets q,
+
+        E          = -1/n sum_b sum_c q_{c,b} log p_{c,b}
+        dE/dscores = (p - q) / n
+        q          = (1 - e) onehot + e / C
+
+    Examples
+    --------
     >>> loss, grad = negative_log_likelihood(np.zeros((2, 1)), np.array([0]))
     >>> float(loss.round(6)), grad.ravel()
     (0.693147, array([-0.5,  0.5]))

@@ -1,4 +1,4 @@
-"""Network: a list of layers behind images in the users' order, (n, height, width)."""
+"""Network: a list of layers that maps images (n, height, width) to class scores."""
 
 from __future__ import annotations
 
@@ -8,31 +8,46 @@ from typing import Any
 import numpy as np
 
 from tigra.errors import TigraError, UsageError
-from tigra.graph import Graph, GraphSignal, GridGraph
+from tigra.graph import Graph, GraphSignal
 from tigra.images.transforms import less_border, smooth
 from tigra.kernels.workspace import Workspace, aligned_empty
 from tigra.layers import Layer
+from tigra.layers.base import in_place_advice
 from tigra.models.classifier import Classifier
 from tigra.models.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 from tigra.options import BuildOptions
 
 LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
-TILE_NODES = 4096  # up to so many nodes a micro-batch has MICRO_BATCH images
-PREPARED_AT_ONCE = 256  # images, so that the smoothing's work arrays stay small
+TILE_NODES = 4096  # on larger graphs a micro-batch has fewer than MICRO_BATCH images
+PREPARED_AT_ONCE = 256  # images; keeps the temporary arrays of the smoothing small
 
 
 class Network(Classifier):
-    """Layers from graph signal to class scores, and the images around them.
+    """A sequence of layers from images to class scores. Usually made by `build_network`.
 
-    layers : list of Layer, each object once; the last gives scores (n_classes, B)
-    graph : the grid on which images become signals
-    options : what `build_network` made it from, kept for the model file; of a network put together by hand, a
-        dictionary with image_shape, n_classes and whatever is no default
+    Parameters
+    ----------
+    layers : list of Layer
+        Each object may occur once. The last layer returns scores (n_classes, B).
+    graph : Graph
+        The graph whose nodes are the pixels.
+    options : BuildOptions or dict
+        What the network was built from, kept for the model file. For a network assembled by hand, a dictionary with
+        image_shape, n_classes and any option that differs from its default.
 
-    Inside, arrays are (maps, nodes, batch) and then (features, batch); images turn into signals
-    in `prepare` and `signal`, and scores into rows again in `predict_proba`. All parameters
-    live in one vector, `parameters`, of which the layers' params are views; likewise
-    `gradients`.
+    Attributes
+    ----------
+    parameters : array (n_parameters,)
+        All parameters in one vector; the `params` of the layers are views of it.
+    gradients : array (n_parameters,)
+        All gradients in the same order; the `grads` of the layers are views of it.
+    class_names : list of str
+        Names of the classes, by default their numbers.
+
+    Notes
+    -----
+    Inside the network, arrays have shape (maps, nodes, batch), and after the statistics (features, batch). `prepare`
+    and `signal` convert images to this layout. `scores` and `predict_proba` return one row per image.
     """
 
     kind = "network"
@@ -40,41 +55,46 @@ class Network(Classifier):
 
     def __init__(self, layers: list[Layer], graph: Graph, options: BuildOptions | dict):
         if len({id(layer) for layer in layers}) != len(layers):
-            raise UsageError("A layer object can stand in a network once; make a second layer.")
+            raise UsageError("A layer object can occur only once in a network; create a second layer.")
         self.layers = layers
         self.graph = graph
         self.options = BuildOptions.of({"architecture": ""} | options) if isinstance(options, dict) else options
+        self.own_graph: Graph | None = None  # the user's; a grid follows from the options
         self.is_by_hand = True  # until `build_network` says otherwise
         self.class_names = [str(label) for label in range(self.n_classes)]
         self._gather()
-        self._idle: list[list[Workspace]] = []  # one for each layer, left by a prediction for the next one
-
-    @property
-    def own_graph(self) -> Graph | None:
-        """The user's own graph, or None: a grid follows from the options."""
-        return None if isinstance(self.graph, GridGraph) else self.graph
+        self._idle: list[list[Workspace]] = []  # one per layer, reused by the next prediction
 
     @property
     def obstacle(self) -> str | None:
-        """A file holds the arguments of build_network, from which a network by hand cannot be built again."""
+        """Why the network cannot be saved: a model file can only rebuild networks made by `build_network`."""
         return "This network was not made by build_network, whose arguments a file holds" if self.is_by_hand else None
 
     @property
     def micro_batch(self) -> int:
-        """Images in a micro-batch: fewer where images are large, so that their maps stay in cache and memory."""
+        """Images per micro-batch; fewer for large images, so that the maps fit into the cache."""
         fitting = MICRO_BATCH * TILE_NODES // max(self.graph.n_nodes, TILE_NODES)
         return max(1, fitting // VECTOR * VECTOR if fitting >= VECTOR else fitting)
 
     @property
     def n_parameters(self) -> int:  # type: ignore[override]  # other classifiers may set theirs
-        """How many numbers it learns."""
+        """Number of parameters."""
         return self.parameters.size
 
     def replica(self, keeps_results: bool = True, training: bool = False) -> Network:
-        """The same network for another thread: shared parameters, own gradients and caches.
+        """The same network for another thread: shared parameters, separate gradients and caches.
 
-        keeps_results : False if what its layers return may be overwritten by the next call
-        training : whether its layers work as in training (`tigra.layers.base.Layer`)
+        Parameters
+        ----------
+        keeps_results : bool
+            False if the next call may overwrite the outputs of the layers.
+        training : bool
+            Whether the layers run in training mode (`tigra.layers.base.Layer`).
+
+        Returns
+        -------
+        Network
+            The replica.
         """
         twin = copy.copy(self)
         twin.layers = [layer.replica(keeps_results) for layer in self.layers]
@@ -84,13 +104,13 @@ class Network(Classifier):
         return twin
 
     def __copy__(self) -> Network:
-        """The same layers and parameters; threads may predict with both at once."""
+        """A copy with the same layers and parameters; two threads may predict with both at once."""
         twin = object.__new__(type(self))
         vars(twin).update(vars(self), _idle=[])
         return twin
 
     def __getstate__(self) -> dict:
-        """What is pickled: neither scratch, nor the two vectors, because arrays lose what they share."""
+        """State for pickling, without scratch arrays and the two vectors: pickled views become separate arrays."""
         return {key: value for key, value in vars(self).items() if key not in ("_idle", "parameters", "gradients")}
 
     def __setstate__(self, state: dict) -> None:
@@ -98,12 +118,12 @@ class Network(Classifier):
         self._gather()
 
     def _gather(self) -> None:
-        """All parameters in one vector, all gradients in another, and the layers' arrays as views of them."""
+        """Move all parameters into one vector and all gradients into another; the layers' arrays become views."""
         self.parameters = _in_one_vector([layer.params for layer in self.layers], self.dtype)
         self.gradients = _in_one_vector([layer.grads for layer in self.layers], self.dtype)
 
     def with_parameters(self, vector: np.ndarray) -> Network:
-        """The same network with parameters of its own, copied from a vector like `learned`."""
+        """A copy of the network with its own parameters, set from a vector like `learned`."""
         twin = self.replica()
         for layer in twin.layers:
             layer.params = dict(layer.params)
@@ -115,7 +135,7 @@ class Network(Classifier):
 
     @property
     def learned(self) -> np.ndarray:
-        """A copy of all that training changes: the parameters, then running averages of layers that keep some."""
+        """A copy of everything that training changes: the parameters, then the running averages of batch statistics."""
         return np.concatenate([self.parameters, *(array.ravel() for array in self._running())])
 
     @learned.setter
@@ -130,14 +150,14 @@ class Network(Classifier):
         return [array for layer in self.layers if layer.uses_batch_statistics for array in layer.state.values()]
 
     def mask_of(self, name: str) -> np.ndarray:
-        """Vector like `parameters`: 1 where the parameter is called `name`, 0 elsewhere."""
+        """Vector like `parameters`, with 1 for parameters called `name` and 0 elsewhere."""
         marks = [{key: np.full(p.shape, key == name) for key, p in layer.params.items()} for layer in self.layers]
         return _in_one_vector(marks, self.dtype)
 
     # --- signals in, scores out ---------------------------------------------------------------
 
     def prepare(self, images) -> np.ndarray:
-        """Check images (n, height, width), frame and smooth them, and lay them out as (n, N) of the dtype."""
+        """Check images (n, height, width), add the margin and smooth them; returns (n, N) in the network's dtype."""
         images = self.checked(images)
         prepared = np.empty((len(images), self.graph.n_nodes), self.dtype)
         for start in range(0, len(images), PREPARED_AT_ONCE):
@@ -146,7 +166,7 @@ class Network(Classifier):
         return prepared
 
     def prepare_part(self, images, numbers=None) -> np.ndarray:
-        """`prepare` for a few images; their numbers among all are for messages."""
+        """`prepare` for a few images; `numbers` are their positions in the data set, for messages."""
         margin, pixels = self.options.margin, self.checked_pixels(images, numbers)
         if self.options.background == "border":
             pixels = less_border(pixels)
@@ -154,7 +174,7 @@ class Network(Classifier):
         return smooth(framed, self.options.smoothing).reshape(len(images), -1).astype(self.dtype)
 
     def signal(self, prepared: np.ndarray) -> GraphSignal | np.ndarray:
-        """Rows (B, N) of `prepare` as what the first layer takes: one map (1, N, B), y_0 of the paper."""
+        """Convert rows (B, N) of `prepare` to the input of the first layer: one map (1, N, B), y_0 of the paper."""
         values = aligned_empty((1, *prepared.T.shape), prepared.dtype)
         values[0] = prepared.T
         return self.layers[0].image_input(values, self.options.grid_shape)
@@ -174,54 +194,91 @@ class Network(Classifier):
     # --- what users call ------------------------------------------------------------------------
 
     def scores(self, images, threads: int = 1) -> np.ndarray:
-        """Class scores before the softmax, (n, n_classes)."""
+        """Class scores before the softmax.
+
+        Parameters
+        ----------
+        images : array (n, height, width)
+            Floating-point pixels in [0, 1].
+        threads : int
+            Worker threads; the result does not depend on their number.
+
+        Returns
+        -------
+        array (n, n_classes)
+            Scores.
+        """
         return self._through(images, len(self.layers), threads)
 
     def features(self, images, threads: int = 1) -> np.ndarray:
-        """The statistics vector phi of each image, (n, number of features), before standardising."""
+        """Feature vectors phi of the images: the output of the statistics layer, before standardising.
+
+        Parameters
+        ----------
+        images : array (n, height, width)
+            Floating-point pixels in [0, 1].
+        threads : int
+            Worker threads; the result does not depend on their number.
+
+        Returns
+        -------
+        array (n, n_features)
+            One row per image.
+        """
         places = [i for i, layer in enumerate(self.layers) if layer.gives_features]
         if not places:
             raise UsageError("This network has no statistics layer, so it has no features; add S[K_max].")
         return self._through(images, places[-1] + 1, threads)
 
     def calibrate(self, images, threads: int = 1) -> None:
-        """Set the constants of layers that want to see training images first, in the order of the layers."""
+        """Set the constants of all layers that need calibration, from training images, layer by layer."""
         for place, layer in enumerate(self.layers):
             n_images = layer.calibration_images
             if n_images is None:
+                if isinstance(self.forward(self.signal(self.prepare(images[:1])), place), GraphSignal):
+                    raise UsageError(
+                        f"{type(layer).__name__} takes maps, which are large: set its calibration_images to a number."
+                    )
                 layer.calibrate(self._through(images, place, threads).T)
             elif n_images > 0:
                 layer.calibrate(self.forward(self.signal(self.prepare(images[:n_images])), place))
 
+    def check_gradient_views(self) -> None:
+        """Raise TigraError if a layer's backward has replaced its gradients instead of writing into them."""
+        for layer in self.layers:
+            for name, array in layer.grads.items():
+                if array.size and not np.shares_memory(array, self.gradients):
+                    raise TigraError(in_place_advice(layer, name))
+
     @property
     def needs_calibration(self) -> bool:
-        """Whether a layer has not seen training images yet, and must, before training."""
+        """Whether `calibrate` must be called before training."""
         return any(layer.needs_calibration for layer in self.layers)
 
     def _through(self, images, until: int, threads: int) -> np.ndarray:
-        """Rows of outputs of layer number `until` - 1 for all images, by micro-batches."""
+        """Outputs of layer number `until` - 1, one row per image, computed in micro-batches."""
         with Workers(threads) as workers:
             columns = self.outputs(PreparedImages(self, images, largest=0), workers, until)
         if not np.isfinite(columns).all():
             raise TigraError(
-                "The network's numbers overflow on these images: its parameters are too large; train it anew."
+                "The network's outputs overflow on these images: its parameters are too large; train it again."
             )
         return np.ascontiguousarray(columns.T)
 
     def outputs(self, prepared: PreparedImages, workers: Workers, until: int | None = None) -> np.ndarray:
-        """Outputs (features, n) of the last layer, or of layer number `until` - 1; they may not be finite."""
+        """Outputs (features, n) of the last layer, or of layer number `until` - 1; values may be infinite or NaN."""
 
         @np.errstate(all="ignore")
         def run(part):
             try:
                 spaces = self._idle.pop()
-            except IndexError:  # all are at work, in this call or in another thread's
+            except IndexError:  # all are in use, by this call or another thread
                 spaces = []
             spaces += [Workspace(keeps_results=False) for _ in self.layers[len(spaces) :]]
             columns: Any = self.signal(prepared[part])
             for layer, space in zip(self.layers[:until], spaces, strict=False):
-                columns = layer.working_in(space).forward(columns)  # the layers as they are now: users may change them
-            columns = columns.copy()  # they may lie in a workspace, where the next part comes
+                columns = layer.working_in(space).forward(columns)  # the current layers: users may change them
+            columns = columns.copy()  # the next part may overwrite the workspace
             self._idle.append(spaces)
             return columns
 
@@ -229,9 +286,18 @@ class Network(Classifier):
 
 
 class PreparedImages:
-    """What `Network.prepare` makes of images: kept if that is small, else made again whenever rows are asked for.
+    """Images after `Network.prepare`: kept in memory if small, else prepared again on each access.
 
-    Both give the same bits, because every image is prepared by itself.
+    Both ways give identical values, because each image is prepared on its own.
+
+    Parameters
+    ----------
+    network : Network
+        The network that prepares the images.
+    images : array (n, height, width) or LazyImages
+        The images.
+    largest : int
+        Prepared images up to this size in bytes are kept in memory.
     """
 
     def __init__(self, network: Network, images, largest: int = LARGEST_PREPARED):
@@ -249,7 +315,7 @@ class PreparedImages:
 
 
 def _in_one_vector(dictionaries: list[dict], dtype) -> np.ndarray:
-    """Copy all arrays into one vector, and make the dictionaries' entries views of it."""
+    """Copy all arrays into one vector and replace the dictionaries' entries by views of it."""
     arrays = [array for entries in dictionaries for array in entries.values()]
     vector = np.empty(sum(array.size for array in arrays), dtype)
     start = 0

@@ -1,9 +1,9 @@
-"""The notation of the paper's Table 1 for architectures: reading it, writing it, and what it can name.
+"""Parser and formatter for the architecture notation of the paper's Table 1.
 
     SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]-FC[30]-FC[10]
 
-A name and its numbers for each layer, joined by "-"; spaces are optional. Which names there are
-is not decided here: `layer_kind` registers a kind of layer, and the parser goes by that.
+Each layer has a name and numbers in brackets; layers are joined by "-". Spaces are optional. The parser accepts the
+names in the registry, see `tigra.models.kinds.layer_kind`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,31 @@ from typing import NoReturn
 
 from tigra.errors import ArchitectureError, UnknownLayerError
 from tigra.models.kinds import LAYER_KINDS, Argument, Item, Number
+from tigra.option_fields import short
+
+REAL = r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?"
 
 
 def parse_architecture(text: str) -> list[Item]:
-    """The items of an architecture text; spaces are optional, errors name the position.
+    """Parse an architecture text.
 
+    Parameters
+    ----------
+    text : str
+        Layers in the paper's notation; spaces are optional.
+
+    Returns
+    -------
+    list of Item
+        Name, numbers and position of each layer.
+
+    Raises
+    ------
+    ArchitectureError
+        If the text does not parse; the message names the position.
+
+    Examples
+    --------
     >>> import tigra.models  # which registers TIGraNet's kinds of layers
     >>> [str(item) for item in parse_architecture("SC[3,3] - DP[300]-S[10]")]
     ['SC[3, 3]', 'DP[300]', 'S[10]']
@@ -35,8 +55,20 @@ def parse_architecture(text: str) -> list[Item]:
 
 
 def format_architecture(items: list[Item]) -> str:
-    """The text of parsed items, spaced as in the paper.
+    """Format parsed layers as text, spaced as in the paper.
 
+    Parameters
+    ----------
+    items : list of Item
+        Layers, as returned by `parse_architecture`.
+
+    Returns
+    -------
+    str
+        The architecture text.
+
+    Examples
+    --------
     >>> import tigra.models
     >>> format_architecture(parse_architecture("S[10]-FC[ 50 ]"))
     'S[10]-FC[50]'
@@ -45,7 +77,7 @@ def format_architecture(items: list[Item]) -> str:
 
 
 class _Reader:
-    """Reads the text from left to right and knows where it is."""
+    """Reads the text from left to right and keeps track of the position."""
 
     def __init__(self, text: str):
         if not isinstance(text, str):
@@ -60,10 +92,10 @@ class _Reader:
         return self.text[self.place : self.place + 1]
 
     def fail(self, expected: str) -> NoReturn:
-        """Complain about what stands here."""
+        """Raise an error about the current position."""
         got = repr(self.peek()) if self.peek() else "the end"
         raise ArchitectureError(
-            f"Architecture {self.text!r}, position {self.place + 1}: expected {expected}, got {got}."
+            f"Architecture {short(self.text, 300)}, position {self.place + 1}: expected {expected}, got {got}."
         )
 
     def take(self, symbol: str, expected: str) -> None:
@@ -73,7 +105,7 @@ class _Reader:
         self.place += 1
 
     def match(self, pattern: str, expected: str) -> str:
-        """Step over what the regular expression matches, and return it."""
+        """Return what the regular expression matches, and step over it."""
         self.peek()
         found = re.compile(pattern).match(self.text, self.place)
         if found is None:
@@ -88,8 +120,8 @@ class _Reader:
         name = self.match("[A-Za-z]+", f"the name of a layer ({known})")
         if name not in LAYER_KINDS:
             raise UnknownLayerError(
-                f"Architecture {self.text!r}, position {start + 1}: expected the name of a layer ({known}),"
-                f" got {name!r}.",
+                f"Architecture {short(self.text, 300)}, position {start + 1}: expected the name of a layer ({known}),"
+                f" got {short(name)}.",
                 name,
             )
         self.take("[", f"'[' after {name}")
@@ -107,12 +139,14 @@ class _Reader:
         self.peek()
         start = self.place
         if argument.is_real:
-            value: Number = float(self.match(r"[+-]?(\d{1,30}\.?\d{0,30}|\.\d{1,30})([eE][+-]?\d{1,3})?", expected))
+            value: Number = float(
+                self.match(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?", expected)
+            )
         else:
             value = int(self.match("[0-9]{1,9}", expected))
         if not (argument.least <= value <= argument.most and math.isfinite(value)):
             self.place = start
             self.fail(expected)
         if self.peek().isdigit():
-            self.fail("at most nine digits")
+            self.fail("fewer digits")
         return value

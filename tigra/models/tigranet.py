@@ -1,7 +1,11 @@
-"""TIGraNet's own kinds of layers.
+"""TIGraNet's layer kinds.
 
-SC[K, M]: K spectral filters of degree M. DP[J]: dynamic pooling to J nodes. S[K_max]: statistics up to Chebyshev order
-K_max, standardised. FC[n]: n hidden units with ReLU. A last linear layer to the classes follows by itself.
+SC[K, M]    K spectral filters of degree M
+DP[J]       dynamic pooling to J nodes
+S[K_max]    statistics up to Chebyshev order K_max, standardised
+FC[n]       n hidden units with ReLU
+
+The linear layer to the classes is added automatically.
 """
 
 from __future__ import annotations
@@ -27,8 +31,8 @@ from tigra.models.kinds import (
 )
 from tigra.options import PAIRED_MIXINGS
 
-LARGEST_DEGREE = 12  # where the start values of alpha are some 10^5
-LAST_GAIN = 0.1  # of the start values of the last layer
+LARGEST_DEGREE = 12  # initial values of alpha are then about 10^5
+LAST_GAIN = 0.1  # scales the initial weights of the last layer
 
 
 @layer_kind("SC")
@@ -39,11 +43,11 @@ class SpectralConvKind(LayerKind):
     takes = gives = "maps"
 
     def check(self, item, site):
-        """The degree must suit the mixing, and powers of L must not cancel."""
+        """The degree must suit the mixing and be low enough for the powers of L."""
         if item.numbers[1] > LARGEST_DEGREE:
             raise ArchitectureError(
-                f"{item} at position {item.position} has too high a degree: use at most {LARGEST_DEGREE},"
-                " beyond that powers of the Laplacian cancel to nothing but rounding errors."
+                f"{item} at position {item.position} has too high a degree: use at most {LARGEST_DEGREE};"
+                " beyond that, powers of the Laplacian cancel up to rounding errors."
             )
         if PAIRED_MIXINGS.get(site.options.mixing) and item.numbers[1] < 1:
             raise ArchitectureError(
@@ -52,17 +56,17 @@ class SpectralConvKind(LayerKind):
             )
 
     def size(self, numbers, site):
-        """One map a filter."""
+        """One map per filter."""
         return numbers[0]
 
     def shapes(self, numbers, site):
-        """Of alpha and beta, or of alpha and the thresholds."""
+        """Shapes of alpha and beta, or of alpha and the thresholds."""
         if site.options.mixing in PAIRED_MIXINGS:
             return PairedConv.shapes(site.size, *numbers, PAIRED_MIXINGS[site.options.mixing])
         return SpectralConv.shapes(site.size, *numbers, site.options.mixing)
 
     def build(self, numbers, site):
-        """A SpectralConv, or a PairedConv where every pair of maps has a filter."""
+        """A SpectralConv, or a PairedConv if each pair of maps has its own filter."""
         options, start = site.options, (site.graph, site.size, *numbers, site.rng, site.dtype)
         if options.mixing in PAIRED_MIXINGS:
             return [PairedConv.init(*start, options.active_set, PAIRED_MIXINGS[options.mixing], options.diffusion)]
@@ -77,7 +81,7 @@ class DynamicPoolKind(PlainKind):
     takes = gives = "maps"
 
     def check(self, item, site):
-        """No more nodes can be kept than there are."""
+        """The graph must have at least as many nodes as are kept."""
         if item.numbers[0] > site.n_nodes:
             raise ArchitectureError(
                 f"{item} at position {item.position} keeps more nodes than the graph has:"
@@ -101,7 +105,7 @@ class StatisticsKind(PlainKind):
         return site.size * 2 * (numbers[0] + 1)
 
     def build(self, numbers, site):
-        """Statistics, with their logarithm and their scale if the options say so."""
+        """Statistics, followed by Logarithm and Standardise if the options ask for them."""
         options, statistics = site.options, Statistics(site.graph, *numbers)
         if not options.standardise:
             return [statistics]
@@ -117,11 +121,11 @@ class DenseKind(LayerKind):
     arguments = (whole("units", 1),)
 
     def size(self, numbers, site):
-        """One feature a unit."""
+        """One feature per unit."""
         return numbers[0]
 
     def shapes(self, numbers, site):
-        """Of weight and bias."""
+        """Shapes of weight and bias."""
         return Dense.shapes(site.size, *numbers)
 
     def build(self, numbers, site):
@@ -130,22 +134,22 @@ class DenseKind(LayerKind):
 
 
 class LastKind(DenseKind):
-    """Not written: the linear layer to as many scores as its number says."""
+    """Implicit: the linear layer to the class scores."""
 
     gives = "scores"
 
     def build(self, numbers, site):
-        """A Dense layer that starts undecided."""
+        """A Dense layer with small initial weights, so that all classes start about equally likely."""
         return [Dense.init(site.size, numbers[0], site.rng, site.dtype, site.options.dense_init, LAST_GAIN)]
 
 
 class FirstMapKind(PlainKind):
-    """Not written: the image is the first map, y_0, as it is."""
+    """Implicit: the image itself is the first map, y_0."""
 
     takes, gives = "image", "maps"
 
     def build(self, numbers, site):
-        """Nothing to do."""
+        """No layer is needed."""
         return []
 
 

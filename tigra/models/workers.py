@@ -1,9 +1,9 @@
-"""Worker threads that take micro-batches through a network, with results that do not depend on them.
+"""Worker threads that process micro-batches, with results that do not depend on the number of threads.
 
-The one parallelism of tigra: a batch is cut into micro-batches, whose number and sizes depend on
-the batch alone; each is worked off by one thread, in NumPy and in kernels that release the GIL,
-with BLAS held to one thread; what comes out is put together in the order of the micro-batches.
-So the same numbers come out, bit for bit, for any number of threads.
+A batch is split into micro-batches whose number and sizes depend only on the batch. Each is processed by one thread,
+in NumPy and in kernels that release the GIL, with BLAS limited to one thread. The results are combined in the order
+of the micro-batches, so they are identical bit for bit for any number of threads. This is the only parallelism in
+tigra.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from threadpoolctl import ThreadpoolController
 
 from tigra.errors import TigraError, UsageError
 
-VECTOR = 8  # numbers of 32 bits that the processor works on at a time
-MICRO_BATCH = 32  # images; a map of 28x28 nodes in float32 then takes 100 kB, and stays in the L2 cache
+VECTOR = 8  # 32-bit numbers in a SIMD register
+MICRO_BATCH = 32  # images; a map of 28x28 nodes in float32 then takes 100 kB and fits into the L2 cache
 
 
 class _OneBlasThread:
-    """Holds BLAS to one thread while at least one `Workers` is at work, whoever starts or ends first."""
+    """Limits BLAS to one thread while at least one `Workers` is active, in any order of start and end."""
 
     def __init__(self):
         self.lock, self.n_users = threading.Lock(), 0
@@ -36,7 +36,7 @@ class _OneBlasThread:
     def start(self) -> None:
         with self.lock:
             if self.n_users == 0:
-                self.controller = self.controller or ThreadpoolController()  # looking for libraries takes a while
+                self.controller = self.controller or ThreadpoolController()  # finding the libraries is slow
                 self.limiter = self.controller.limit(limits=1, user_api="blas")
             self.n_users += 1
 
@@ -47,7 +47,7 @@ class _OneBlasThread:
                 self.limiter.restore_original_limits()
 
     def _end_in_child(self) -> None:
-        """The threads that hold BLAS, or the lock, live in the parent alone: a forked process has BLAS as it was."""
+        """After a fork: release the lock and the BLAS limit, whose holders exist only in the parent."""
         self.lock = threading.Lock()
         if self.n_users:
             self.n_users = 0
@@ -58,8 +58,15 @@ _ONE_BLAS_THREAD = _OneBlasThread()
 
 
 class Workers:
-    """A pool of threads for `map`, and BLAS on one thread, while the context lasts.
+    """Context manager with a thread pool for `map` and BLAS limited to one thread.
 
+    Parameters
+    ----------
+    threads : int
+        Number of worker threads, at least 1.
+
+    Examples
+    --------
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-1, -2, -3]))
     [1, 2, 3]
@@ -77,20 +84,20 @@ class Workers:
         return self
 
     def __exit__(self, *_):
-        if os.getpid() != self._process:  # forked: neither the threads nor the hold on BLAS came along
+        if os.getpid() != self._process:  # forked: the threads and the BLAS limit belong to the parent
             return
         try:
             if self._pool is not None:
-                self._pool.shutdown(cancel_futures=True)  # waits for what has begun
+                self._pool.shutdown(cancel_futures=True)  # waits for running tasks
         finally:
             _ONE_BLAS_THREAD.stop()
 
     def map(self, function, *arguments):
-        """function over the arguments, results in their order."""
+        """Apply a function to the arguments; results come in the order of the arguments."""
         if os.getpid() != self._process:
             raise TigraError(
-                "This process was forked while worker threads were busy, and they live in the parent alone."
-                " Fork between epochs, or start the work anew in the child."
+                "This process was forked while worker threads were busy, but they exist only in the parent."
+                " Fork between epochs, or start the work again in the child."
             )
         if self._pool is None:
             return map(function, *arguments)
@@ -98,10 +105,24 @@ class Workers:
 
 
 def micro_batches(n_images: int, largest: int = MICRO_BATCH) -> list[slice]:
-    """Cut n_images into parts of at most `largest`, as equal as can be with whole multiples of 8 images.
+    """Split a batch into nearly equal parts whose boundaries are multiples of 8 images.
 
-    A processor's vector holds 8 numbers, and a run of images that begins in the middle of one is slower.
+    A SIMD register holds 8 numbers, and a part that starts in the middle of one is slower.
 
+    Parameters
+    ----------
+    n_images : int
+        Size of the batch.
+    largest : int
+        Largest size of a part.
+
+    Returns
+    -------
+    list of slice
+        The parts, in order.
+
+    Examples
+    --------
     >>> [(part.start, part.stop) for part in micro_batches(100)]
     [(0, 24), (24, 48), (48, 72), (72, 100)]
     """

@@ -1,1 +1,1 @@
-"""The theory in the paper's sections 3 and 5: Fourier transform, isometries, bounds for any angle and shift."""
+"""Theory of sections 3 and 5 of the paper: Fourier transform, isometries, and bounds for any angle and shift."""

@@ -1,8 +1,8 @@
-"""How far polynomial filters follow rotations by any angle and real shifts: the gap, and bounds on it (section 5.2).
+"""The equivariance gap of polynomial filters for any rotation and shift, and bounds on it (section 5.2).
 
-The image is a smooth function f on the plane (`tigra.theory.smooth_images`); pixels are its values at whole numbers.
-The bounds are not the printed ones, which fail (docs/errata.md); docs/derivations.md proves those computed here. They
-hold where every pixel that the filter reaches belongs to the function: at a border it reaches zeros instead.
+The image is a smooth function f on the plane (`tigra.theory.smooth_images`). Pixels are its values at whole numbers.
+The bounds differ from the printed ones, which fail (docs/errata.md). docs/derivations.md proves those computed here.
+They hold where the filter does not reach the border of the image.
 """
 
 from __future__ import annotations
@@ -26,13 +26,27 @@ from tigra.theory.smooth_images import SmoothImage
 
 
 def rotation_gap(image, gamma: float, alpha, places, neighbours=8, diagonal_weight=1.0) -> np.ndarray:
-    """abs(F(g_gamma y)(v) - F(y)(v)) at each place v, the image turned about v itself, [eq:delta_F_quasi].
+    """Return abs(F(g_gamma y)(v) - F(y)(v)) at each place v, with the image rotated about v, [eq:delta_F_quasi].
 
-    image : function of (rows, columns), e.g. a `SmoothImage`
-    gamma : angle in radians, any; the closest graph isometry turns about v too, and leaves F(y)(v) as it is
-    alpha : (M+1,) coefficients of the filter F = sum_m alpha_m L^m
-    places : (P, 2) rows and columns, whole or not
+    Parameters
+    ----------
+    image : callable
+        Function of (rows, columns), e.g. a `SmoothImage`.
+    gamma : float
+        Angle in radians. The closest graph isometry also rotates about v, and does not change F(y)(v).
+    alpha : array of shape (M+1,)
+        Coefficients of the filter F = sum_m alpha_m L^m.
+    places : array of shape (P, 2)
+        Rows and columns, any real numbers.
+    neighbours, diagonal_weight
+        As for `tigra.grid_graph`.
 
+    Returns
+    -------
+    array of shape (P,)
+
+    Examples
+    --------
     >>> bowl = lambda row, column: row**2 + column**2
     >>> float(rotation_gap(bowl, 0.3, [0.0, 1.0], [[0, 0]])[0].round(12))  # round: no angle matters
     0.0
@@ -41,7 +55,7 @@ def rotation_gap(image, gamma: float, alpha, places, neighbours=8, diagonal_weig
     gamma = finite_number(gamma, "The angle")
     cosine, sine = math.cos(gamma), math.sin(gamma)
     still = _patch(alpha)
-    turned = still @ np.array([[cosine, -sine], [sine, cosine]])  # (down, right) of the places that are read
+    turned = still @ np.array([[cosine, -sine], [sine, cosine]])  # (down, right) of the sampled places
     return np.abs(
         _responses(image, places[:, None] + turned, alpha, neighbours, diagonal_weight)
         - _responses(image, places[:, None] + still, alpha, neighbours, diagonal_weight)
@@ -49,11 +63,23 @@ def rotation_gap(image, gamma: float, alpha, places, neighbours=8, diagonal_weig
 
 
 def shift_gap(image, shift, alpha, places, neighbours=8, diagonal_weight=1.0) -> np.ndarray:
-    """abs(F(g_xi y)(v) - g_xibar(F(y))(v)) at each place v, [eq:delta_F_quasi_tr]: a real shift against the closest
-    whole one.
+    """Return abs(F(g_xi y)(v) - g_xibar(F(y))(v)) at each place v, [eq:delta_F_quasi_tr].
 
-    shift : (down, right) in pixels; the rest as in `rotation_gap`
+    This compares a shift by real numbers with the closest shift by whole pixels.
 
+    Parameters
+    ----------
+    shift : (float, float)
+        Shift (down, right) in pixels.
+    image, alpha, places, neighbours, diagonal_weight
+        As for `rotation_gap`.
+
+    Returns
+    -------
+    array of shape (P,)
+
+    Examples
+    --------
     >>> ramp = lambda row, column: column
     >>> shift_gap(ramp, (0, 2.25), [1.0], [[0, 0]])  # the identity, and yet a gap: a quarter pixel is left
     array([0.25])
@@ -68,13 +94,13 @@ def shift_gap(image, shift, alpha, places, neighbours=8, diagonal_weight=1.0) ->
 
 
 def _patch(alpha) -> np.ndarray:
-    """The pixels that a filter of degree M reaches, (down, right) from its centre: ((2M+1)^2, 2)."""
+    """Return the pixels that a filter of degree M reaches, (down, right) from its centre: ((2M+1)^2, 2)."""
     reach = np.arange(-(len(alpha) - 1), len(alpha), dtype=float)
     return np.stack(np.meshgrid(reach, reach, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
 def _responses(image, places, alpha, neighbours, diagonal_weight) -> np.ndarray:
-    """F at the centres of patches (P, (2M+1)^2, 2) of places, with the function's values there: (P,)."""
+    """Return F at the centres of patches (P, (2M+1)^2, 2) of places, with the values of the function: (P,)."""
     degree = len(alpha) - 1
     values = np.asarray(image(places[..., 0], places[..., 1]), dtype=np.float64)
     graph = grid_graph((2 * degree + 1, 2 * degree + 1), neighbours, diagonal_weight)
@@ -86,22 +112,24 @@ def _responses(image, places, alpha, neighbours, diagonal_weight) -> np.ndarray:
 
 
 def rotation_bound(image: SmoothImage, gamma: float, alpha, neighbours=8, diagonal_weight=1.0) -> float:
-    """What `rotation_gap` never exceeds, at any place: Theorem 2 mended, docs/derivations.md section 18.
+    """Return an upper bound on `rotation_gap` at any place: Theorem 2 corrected, docs/derivations.md section 18.
 
         sum_k abs(alpha_k) k 2^(k-1) abs(gamma) min_n D_n sum_o w_o abs(o)^n / (n-1)!
 
-    gamma is taken to [-pi/4, pi/4] first; w_o is the weight of the neighbour at o, all together 1; D_n bounds
-    the n-th derivatives, n - 1 times along and once across. n is 2 or 4, or also 6 where the diagonal weight is 1/4.
+    gamma is reduced to [-pi/4, pi/4] first. w_o is the weight of the neighbour at o; all weights sum to 1. D_n bounds
+    the n-th derivatives, n - 1 times along and once across a direction. n is 2 or 4, or also 6 if the diagonal weight
+    is 1/4. Parameters are those of `rotation_gap`.
     """
     return min(_rotation_bounds(image, gamma, alpha, neighbours, diagonal_weight).values())
 
 
 def shift_bound(image: SmoothImage, shift, alpha, neighbours=8, diagonal_weight=1.0) -> float:
-    """What `shift_gap` never exceeds, at any place: Theorem 3 mended, docs/derivations.md section 18.
+    """Return an upper bound on `shift_gap` at any place: Theorem 3 corrected, docs/derivations.md section 18.
 
         abs(alpha_0) max abs(d_xi f) + sum_k abs(alpha_k) 2^(k-2) sum_o w_o max abs(d_xi d_o^2 f)
 
-    xi is what the closest whole shift leaves, at most half a pixel down and right; d_o is the derivative along o.
+    xi is the remainder of the closest whole shift, at most half a pixel down and right. d_o is the derivative along o.
+    Parameters are those of `shift_gap`.
     """
     alpha, (_, rest) = _checked_alpha(alpha), closest_shift(shift)
     offsets, weights = _neighbours(neighbours, diagonal_weight)
@@ -111,10 +139,10 @@ def shift_bound(image: SmoothImage, shift, alpha, neighbours=8, diagonal_weight=
 
 
 def spacing_for(tolerance: float, image: SmoothImage, gamma: float, alpha, neighbours=8, diagonal_weight=1.0) -> float:
-    """Lemma 2 [eq:response_pattern_r]: with pixels this far apart, or closer, the rotation gap stays below tolerance.
+    """Return the distance of pixels at which the rotation gap is below tolerance, Lemma 2 [eq:response_pattern_r].
 
-    In units of the image's present pixels; infinite where there is no gap at all. With the n-th derivatives the
-    bound grows like spacing^n, so each n allows (tolerance / bound)^(1/n), and the largest of them is allowed.
+    The unit is the current distance of pixels; the result is infinite if there is no gap. With the n-th derivatives
+    the bound grows like spacing^n, so each n allows (tolerance / bound)^(1/n). The result is their maximum.
     """
     if (tolerance := finite_number(tolerance, "The tolerance")) <= 0:
         raise UsageError(f"The tolerance must be a positive number, got {tolerance!r}.")
@@ -123,10 +151,10 @@ def spacing_for(tolerance: float, image: SmoothImage, gamma: float, alpha, neigh
 
 
 def linear_rotation_bound(image: SmoothImage, gamma: float, alpha_1: float) -> float:
-    """The bound of Theorem 2's base case, mended: degree 1, 4 neighbours, pixels turned by linear interpolation.
+    """Return the corrected bound of the base case of Theorem 2: degree 1, 4 neighbours, linear interpolation.
 
-    abs(alpha_1) / 4 * s (s - 1) (max abs(f_aa) + max abs(f_bb)) with s = abs(sin gamma) + cos gamma; printed is
-    the same without the factor s, which the cross terms of the interpolation need.
+    It is abs(alpha_1) / 4 * s (s - 1) (max abs(f_aa) + max abs(f_bb)) with s = abs(sin gamma) + cos gamma. The
+    printed bound lacks the factor s, which the cross terms of the interpolation need.
     """
     rest = closest_turn(gamma)[1]
     s = abs(math.sin(rest)) + math.cos(rest)
@@ -135,7 +163,7 @@ def linear_rotation_bound(image: SmoothImage, gamma: float, alpha_1: float) -> f
 
 
 def _rotation_bounds(image, gamma, alpha, neighbours, diagonal_weight) -> dict[int, float]:
-    """The bound with the n-th derivatives, for each n that the graph allows."""
+    """Return the bound with the n-th derivatives, for each n that the graph allows."""
     alpha = _checked_alpha(alpha)
     offsets, weights = _neighbours(neighbours, diagonal_weight)
     k = np.arange(len(alpha))
@@ -146,7 +174,7 @@ def _rotation_bounds(image, gamma, alpha, neighbours, diagonal_weight) -> dict[i
 
 
 def _neighbours(neighbours, diagonal_weight) -> tuple[np.ndarray, np.ndarray]:
-    """(offsets (4 or 8, 2), weights w_o that sum to 1): L y(v) = y(v) - sum_o w_o y(v + o)."""
+    """Return (offsets (4 or 8, 2), weights w_o that sum to 1): L y(v) = y(v) - sum_o w_o y(v + o)."""
     stencil = grid_graph((1, 1), neighbours, diagonal_weight).stencil
     assert stencil is not None  # the grid is padded
     straight, diagonal = [(-1, 0), (0, -1), (0, 1), (1, 0)], [(-1, -1), (-1, 1), (1, -1), (1, 1)]

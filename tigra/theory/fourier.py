@@ -1,7 +1,7 @@
 """Signals in the spectral domain: Fourier transform, convolution, filters, translation (paper, section 3).
 
-This is what polynomial filters stand for, and what they spare one: layers never need an eigenvector. Here the
-eigenvectors are at hand, for teaching and for tests. Signals are arrays (N,) or (N, B), nodes first.
+Layers use polynomial filters, which need no eigenvectors. Here the eigenvectors are computed, for teaching and for
+tests. Signals are arrays (N,) or (N, B), nodes first.
 """
 
 from __future__ import annotations
@@ -16,24 +16,41 @@ from scipy.linalg import eigh
 from tigra.errors import GraphError, ShapeError, UsageError
 from tigra.graph import Graph, GridGraph
 
-MOST_NODES = 2500  # of a dense (N, N) matrix: 50x50 pixels, the paper's largest graph
+MOST_NODES = 2500  # of a dense (N, N) matrix: 50x50 pixels, the largest graph of the paper
 
 
 class FourierBasis:
-    """The eigenvectors chi_i of a graph's Laplacian, and their frequencies lambda_0 <= ... <= lambda_{N-1}.
+    """Eigenvectors chi_i of the Laplacian of a graph, with frequencies lambda_0 <= ... <= lambda_{N-1}.
 
-    kind : how they are found, by what the graph allows
-        "sines": a padded grid. L is made of the adjacency matrices of its rows and columns, whose
-        eigenvectors are sines; so chi is a product of sines, and the transform a fast one, at any size.
-        "cosines": one row or column with a free boundary; chi is D^1/2 times a cosine. From three rows and
-        columns on a free grid has no such form, because the degrees in L are no product of one for rows and one
-        for columns. With two rows or columns they are; we decompose these as any other graph.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+
+    Attributes
+    ----------
+    kind : {"sines", "cosines", "eigenvectors"}
+        How the eigenvectors are computed.
+
+        "sines": a padded grid. L is a combination of the adjacency matrices of rows and columns, whose
+        eigenvectors are sines. So chi is a product of sines, and there is a fast transform at any size.
+
+        "cosines": one row or column with a free boundary. chi is D^1/2 times a cosine. A free grid of three or more
+        rows and columns has no such form, because its degrees are not a product of one factor for rows and one
+        for columns. For two rows or columns they are, but these use the eigendecomposition.
+
         "eigenvectors": any other graph, by eigendecomposition, up to `MOST_NODES` nodes.
+    eigenvalues : array of shape (N,)
+        Frequencies.
 
-    Departs from the paper: where frequencies are equal it leaves chi open, and it never says which of chi_i
-    and -chi_i to take, although Eqs. (5) and (8) depend on both. Here the first entry of chi_i that is not 0 is
-    positive; equal frequencies stand in the order of (row, column) for sines, and in LAPACK's elsewhere.
+    Notes
+    -----
+    Departs from the paper: the paper does not say which of chi_i and -chi_i to take, or which basis for equal
+    frequencies, although Eqs. (5) and (8) depend on both. Here the first nonzero entry of chi_i is positive. Equal
+    frequencies are in the order of (row, column) for sines, and in that of LAPACK otherwise.
 
+    Examples
+    --------
     >>> from tigra.graph import grid_graph
     >>> row = FourierBasis(grid_graph((1, 3), boundary="free"))
     >>> row.kind, row.eigenvalues.round(3).tolist()
@@ -51,17 +68,17 @@ class FourierBasis:
             self.eigenvalues, self.vectors = _eigenvectors(graph)
             return
         frequencies = _sine_frequencies(graph) if self.kind == "sines" else _cosine_frequencies(graph.n_nodes)
-        self._order = np.argsort(frequencies.round(12), kind="stable")  # rounding: equal ones keep their order
+        self._order = np.argsort(frequencies.round(12), kind="stable")  # rounded, so that equal ones keep their order
         self.eigenvalues = frequencies[self._order]
 
     @cached_property
     def vectors(self) -> np.ndarray:
-        """chi as a dense matrix (N, N), eigenvector i in column i; up to `MOST_NODES` nodes."""
+        """chi as a dense matrix (N, N), with eigenvector i in column i; up to `MOST_NODES` nodes."""
         _check_size(self.graph.n_nodes, "A matrix of all eigenvectors")
         return self.inverse(np.eye(self.graph.n_nodes))
 
     def transform(self, y: np.ndarray) -> np.ndarray:
-        """The graph Fourier transform, hat y(lambda_i) = sum_n y(v_n) chi_i(v_n), Eq. (3).
+        """Return the graph Fourier transform, hat y(lambda_i) = sum_n y(v_n) chi_i(v_n), Eq. (3).
 
         >>> from tigra.graph import grid_graph
         >>> row = grid_graph((1, 3), boundary="free")
@@ -74,7 +91,7 @@ class FourierBasis:
         return self._fast(y)[self._order]
 
     def inverse(self, y_hat: np.ndarray) -> np.ndarray:
-        """The signal with a given spectrum, y(v_n) = sum_i hat y(lambda_i) chi_i(v_n), Eq. (4)."""
+        """Return the signal of a spectrum, y(v_n) = sum_i hat y(lambda_i) chi_i(v_n), Eq. (4)."""
         y_hat = self._checked(y_hat)
         if self.kind == "eigenvectors":
             return self.vectors @ y_hat  # Eq. (4)
@@ -83,7 +100,7 @@ class FourierBasis:
         return self._fast(unsorted)
 
     def _fast(self, y: np.ndarray) -> np.ndarray:
-        """chi^T y with frequencies in the order of nodes; these matrices are symmetric, so chi y as well."""
+        """Return chi^T y with frequencies in the order of nodes; it equals chi y, as these matrices are symmetric."""
         if self.kind == "cosines":
             return fft.dct(y, type=1, axis=0, norm="ortho")
         assert isinstance(self.graph, GridGraph)
@@ -106,9 +123,17 @@ class FourierBasis:
 def convolve(basis: FourierBasis, y1: np.ndarray, y2: np.ndarray) -> np.ndarray:
     """Generalised convolution, (y1 * y2)(v_n) = sum_i hat y1(lambda_i) hat y2(lambda_i) chi_i(v_n), Eq. (5) [eq:conv].
 
-    Unlike a filter it depends on the sign of each chi_i, and on the choice among eigenvectors of one frequency.
-    Signals (N, B) are convolved pair by pair; a single (N,) goes with every one of them.
+    Unlike a filter it depends on the sign of each chi_i, and on the choice of eigenvectors of equal frequencies.
 
+    Parameters
+    ----------
+    basis : FourierBasis
+        The eigenvectors.
+    y1, y2 : arrays of shape (N,) or (N, B)
+        Signals. Batches are convolved pair by pair; a single signal is convolved with each of the other batch.
+
+    Examples
+    --------
     >>> from tigra.graph import grid_graph
     >>> basis = FourierBasis(grid_graph((1, 3), boundary="free"))
     >>> chi_1 = basis.vectors[:, 1]
@@ -116,32 +141,39 @@ def convolve(basis: FourierBasis, y1: np.ndarray, y2: np.ndarray) -> np.ndarray:
     True
     """
     y1_hat, y2_hat = basis.transform(y1), basis.transform(y2)
-    if y1_hat.ndim != y2_hat.ndim:  # NumPy would put the frequencies of the single one along the batch
+    if y1_hat.ndim != y2_hat.ndim:  # NumPy would broadcast the single one along the batch
         y1_hat, y2_hat = (y_hat.reshape(len(y_hat), -1) for y_hat in (y1_hat, y2_hat))
     if y1_hat.ndim == 2 and y1_hat.shape[1] != y2_hat.shape[1] and 1 not in (y1_hat.shape[1], y2_hat.shape[1]):
-        raise ShapeError(f"Expected as many signals on both sides, or one, got {y1_hat.shape} and {y2_hat.shape}.")
+        raise ShapeError(f"Expected equally many signals on both sides, or one, got {y1_hat.shape} and {y2_hat.shape}.")
     return basis.inverse(y1_hat * y2_hat)  # Eq. (5) [eq:conv]
 
 
 def spectral_filter(basis: FourierBasis, response, y: np.ndarray) -> np.ndarray:
     """Filter a signal, hat y_f(lambda_i) = hat y(lambda_i) hat h(lambda_i), Eq. (6).
 
-    response : hat h, a function of the frequencies, or its N values at `basis.eigenvalues`
+    Parameters
+    ----------
+    basis : FourierBasis
+        The eigenvectors.
+    response : callable or array of shape (N,)
+        hat h, a function of the frequencies, or its values at `basis.eigenvalues`.
+    y : array of shape (N,) or (N, B)
+        Signals.
     """
     y_hat, h_hat = basis.transform(y), _values(basis, response)
     return basis.inverse(y_hat * (h_hat if y_hat.ndim == 1 else h_hat[:, None]))  # Eq. (6)
 
 
 def filter_matrix(basis: FourierBasis, response) -> np.ndarray:
-    """H = chi hat H chi^T, hat H = diag(hat h(lambda_0), ...), Eq. (7) [eq:hatH]; dense, up to `MOST_NODES` nodes."""
+    """Return H = chi hat H chi^T, hat H = diag(hat h(lambda_0), ...), Eq. (7) [eq:hatH], as a dense matrix."""
     return basis.vectors * _values(basis, response) @ basis.vectors.T  # Eq. (7) [eq:hatH]
 
 
 def translate_to(basis: FourierBasis, y: np.ndarray, node: int) -> np.ndarray:
     """Generalised translation, T_v y = sqrt(N) sum_i hat y(lambda_i) chi_i(v) chi_i, Eq. (8) [eq:transl].
 
-    It puts the kernel with spectrum hat y at node v: column v of sqrt(N) H, with hat h = hat y. It is no
-    shift of the picture y; for that see `tigra.theory.isometries`.
+    It puts the kernel with spectrum hat y at node v: column v of sqrt(N) H, with hat h = hat y. It does not shift
+    the image y; for that see `tigra.theory.isometries`.
 
     >>> from tigra.graph import grid_graph
     >>> basis = FourierBasis(grid_graph((1, 3), boundary="free"))
@@ -158,10 +190,21 @@ def translate_to(basis: FourierBasis, y: np.ndarray, node: int) -> np.ndarray:
 
 
 def polynomial_response(alpha, frequencies) -> np.ndarray:
-    """hat h(lambda) = sum_m alpha_m lambda^m, Eq. (9).
+    """Return hat h(lambda) = sum_m alpha_m lambda^m, Eq. (9).
 
-    alpha : (M+1,) coefficients of one filter, or (K, M+1) of K of them; the result is (..., len(frequencies))
+    Parameters
+    ----------
+    alpha : array of shape (M+1,) or (K, M+1)
+        Coefficients of one filter, or of K filters.
+    frequencies : array of shape (F,)
+        Frequencies lambda.
 
+    Returns
+    -------
+    array of shape (F,) or (K, F)
+
+    Examples
+    --------
     >>> polynomial_response([1.0, -0.5], [0.0, 1.0, 2.0])
     array([1. , 0.5, 0. ])
     """
@@ -175,7 +218,7 @@ def polynomial_response(alpha, frequencies) -> np.ndarray:
 
 
 def _values(basis: FourierBasis, response: Callable | np.ndarray) -> np.ndarray:
-    """hat h(lambda_i): (N,)."""
+    """Return hat h(lambda_i): (N,)."""
     frequencies = basis.eigenvalues
     values = np.asarray(response(frequencies) if callable(response) else response)
     if values.shape not in ((), frequencies.shape):
@@ -196,7 +239,7 @@ def _kind(graph: Graph) -> str:
 
 
 def _sine_frequencies(graph: Graph) -> np.ndarray:
-    """Of a padded grid, for each pair of a vertical and a horizontal sine: (N,), in the order of nodes."""
+    """Return the frequencies (N,) of a padded grid, for each pair of sines, in the order of nodes."""
     assert graph.stencil is not None
     (height, width), straight, diagonal, _ = graph.stencil
     down, right = (2 * np.cos(np.pi * np.arange(1, n + 1) / (n + 1)) for n in (height, width))  # of paths
@@ -204,14 +247,14 @@ def _sine_frequencies(graph: Graph) -> np.ndarray:
 
 
 def _cosine_frequencies(n_nodes: int) -> np.ndarray:
-    """Of a free path: (N,)."""
+    """Return the frequencies (N,) of a free path."""
     return 1 - np.cos(np.pi * np.arange(n_nodes) / (n_nodes - 1))
 
 
 def _eigenvectors(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     _check_size(graph.n_nodes, "The eigendecomposition")
     eigenvalues, vectors = eigh(graph.laplacian.toarray())
-    entries = np.abs(vectors) > 1e-9  # unit vectors of at most 2500 entries: the largest is above 0.02
+    entries = np.abs(vectors) > 1e-9  # the largest entry of a unit vector of at most 2500 is above 0.02
     first = vectors[entries.argmax(axis=0), np.arange(graph.n_nodes)]
     return eigenvalues, vectors * np.sign(first)
 
@@ -219,6 +262,6 @@ def _eigenvectors(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
 def _check_size(n_nodes: int, what: str) -> None:
     if n_nodes > MOST_NODES:
         raise GraphError(
-            f"{what} takes a dense matrix, at most {MOST_NODES} nodes; this graph has {n_nodes}. Padded grids have a"
-            " fast transform at any size, and polynomial filters (tigra.graph.polynomials) need none."
+            f"{what} needs a dense matrix, at most {MOST_NODES} nodes, got {n_nodes}; padded grids have a fast"
+            " transform at any size, and polynomial filters (tigra.graph.polynomials) need none."
         )

@@ -1,4 +1,4 @@
-"""Graph isometries: permutations of a grid's nodes that keep neighbours neighbours (paper, section 5.1)."""
+"""Graph isometries: permutations of the nodes of a grid that preserve neighbours (paper, section 5.1)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ from tigra.graph import Graph, check_shape
 class Isometry:
     """A permutation g of the nodes of a grid, Definition 1 [eq:def]: y_g(v_k) = y(v_j) with j = nodes[k].
 
-    Made by `rotation`, `reflection` and `shift`. They form a group: `g @ h` does h first, then g;
-    `g.inverse()` takes g back; `shift(shape, (0, 0))` is the identity.
+    Use `rotation`, `reflection` and `shift` to make isometries. They form a group: `g @ h` applies h first, then g,
+    `g.inverse()` is the inverse, and `shift(shape, (0, 0))` is the identity.
 
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width of the grid.
+    nodes : array of int, shape (N,)
+        The permutation.
+
+    Examples
+    --------
     >>> g = rotation((2, 2), 1)
     >>> g(np.array([[1, 2], [3, 4]]))
     array([[2, 4],
@@ -35,35 +44,33 @@ class Isometry:
             or not np.array_equal(np.sort(self.nodes, axis=None), np.arange(n_nodes))
             or self.nodes.ndim != 1
         ):
-            raise UsageError(
-                f"An isometry lists each of the nodes 0 to {n_nodes - 1} once, as whole numbers, got {nodes!r}."
-            )
+            raise UsageError(f"nodes must have each of the whole numbers 0 to {n_nodes - 1} once, got {nodes!r}.")
 
     def __call__(self, image: np.ndarray) -> np.ndarray:
-        """The moved image: (height, width), or more images (..., height, width)."""
+        """Return the transformed image (height, width), or images (..., height, width)."""
         image = np.asarray(image)
         if image.shape[-2:] != self.shape:
-            raise UsageError(f"This isometry moves images of {self.shape} pixels, got {image.shape}.")
+            raise UsageError(f"This isometry expects images of {self.shape} pixels, got {image.shape}.")
         flat = image.reshape(*image.shape[:-2], -1)
         return flat[..., self.nodes].reshape(image.shape)  # [eq:def]
 
     def __matmul__(self, first: Isometry) -> Isometry:
         if first.shape != self.shape:
-            raise UsageError(f"Isometries of {self.shape} and {first.shape} pixels cannot follow each other.")
+            raise UsageError(f"Only isometries of one shape can be combined, got {self.shape} and {first.shape}.")
         return Isometry(self.shape, first.nodes[self.nodes])
 
     def inverse(self) -> Isometry:
-        """The isometry that takes this one back."""
+        """Return the inverse isometry."""
         return Isometry(self.shape, np.argsort(self.nodes))
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Isometry) and self.shape == other.shape and np.array_equal(self.nodes, other.nodes)
 
     def preserves(self, graph: Graph) -> bool:
-        """Whether every edge of the graph goes to an edge of the same weight, and every degree to the same.
+        """Return True if the isometry preserves the edges, their weights and the degrees of a graph.
 
-        A shift goes around: what leaves on one side comes in on the other. So it preserves the grid on a torus,
-        and not the padded grid, where it is exact only for images whose responses keep away from the border.
+        A shift is cyclic: what leaves on one side enters on the other. So it preserves the grid on a torus, but not
+        the padded grid. There it is only exact for images whose responses do not reach the border.
 
         >>> from tigra.graph import grid_graph
         >>> grid = grid_graph((3, 3))
@@ -71,21 +78,21 @@ class Isometry:
         (True, False)
         """
         if graph.n_nodes != len(self.nodes):
-            raise UsageError(f"This isometry moves {len(self.nodes)} nodes, got a graph of {graph.n_nodes}.")
+            raise UsageError(f"This isometry expects a graph of {len(self.nodes)} nodes, got one of {graph.n_nodes}.")
         moved = graph.adjacency[self.nodes][:, self.nodes]
         return (moved != graph.adjacency).nnz == 0 and np.array_equal(graph.degrees[self.nodes], graph.degrees)
 
 
 def rotation(shape, quarter_turns: int) -> Isometry:
-    """Turn by quarter_turns times 90 degrees, counter-clockwise, as `tigra.images.transforms.rotate`."""
+    """Return the rotation by quarter_turns times 90 degrees, counter-clockwise, as `tigra.images.transforms.rotate`."""
     height, width = shape = check_shape(shape)
     if _whole(quarter_turns) % 2 and height != width:
-        raise UsageError(f"A quarter turn of {height}x{width} pixels has another shape; use a square, or half turns.")
+        raise UsageError(f"A quarter turn needs a square grid, got {height}x{width} pixels; use half turns.")
     return Isometry(shape, np.rot90(_places(shape), quarter_turns).ravel())
 
 
 def reflection(shape, axis: str) -> Isometry:
-    """Mirror image: axis "vertical" swaps left and right, "horizontal" above and below."""
+    """Return the reflection: axis "vertical" swaps left and right, "horizontal" top and bottom."""
     if axis not in ("vertical", "horizontal"):
         raise UsageError(f"axis must be 'vertical' or 'horizontal', got {axis!r}.")
     shape = check_shape(shape)
@@ -93,16 +100,16 @@ def reflection(shape, axis: str) -> Isometry:
 
 
 def shift(shape, pixels: tuple[int, int]) -> Isometry:
-    """Move by whole pixels (down, right); what leaves on one side comes in on the other."""
+    """Return the cyclic shift by whole pixels (down, right)."""
     shape = check_shape(shape)
     if not isinstance(pixels, (tuple, list, np.ndarray)) or len(pixels) != 2:
-        raise UsageError(f"A shift is a pair of whole numbers (down, right), got {pixels!r}.")
+        raise UsageError(f"A shift must be a pair of whole numbers (down, right), got {pixels!r}.")
     down, right = (_whole(n) for n in pixels)
     return Isometry(shape, np.roll(_places(shape), (down, right), axis=(0, 1)).ravel())
 
 
 def closest_turn(gamma: float) -> tuple[int, float]:
-    """(k, rest) with gamma = k pi/2 + rest and abs(rest) <= pi/4: the closest graph isometry, and what it leaves.
+    """Return (k, rest) with gamma = k pi/2 + rest and abs(rest) <= pi/4; k is the closest graph isometry.
 
     >>> closest_turn(np.pi)
     (2, 0.0)
@@ -113,7 +120,7 @@ def closest_turn(gamma: float) -> tuple[int, float]:
 
 
 def closest_shift(pixels) -> tuple[np.ndarray, np.ndarray]:
-    """(k, rest) with shift = k + rest, k whole pixels and abs(rest) <= 1/2.
+    """Return (k, rest) with shift = k + rest, k whole pixels and abs(rest) <= 1/2.
 
     >>> closest_shift((1.25, -0.25))
     (array([ 1., -0.]), array([ 0.25, -0.25]))
@@ -126,7 +133,7 @@ def closest_shift(pixels) -> tuple[np.ndarray, np.ndarray]:
 
 
 def finite_number(number, name: str) -> float:
-    """number as a float, or UsageError where it is none, or NaN, or infinite."""
+    """Return number as a float; raise UsageError unless it is a finite number."""
     try:
         value = float(number)
     except (TypeError, ValueError):
@@ -137,7 +144,7 @@ def finite_number(number, name: str) -> float:
 
 
 def finite_array(values, shape: tuple, what: str) -> np.ndarray:
-    """values as an array of this shape (None: any size there), or ShapeError where it is not, or is not finite."""
+    """Return values as a finite array of this shape (None: any size); raise ShapeError otherwise."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -150,11 +157,11 @@ def finite_array(values, shape: tuple, what: str) -> np.ndarray:
 
 
 def _places(shape) -> np.ndarray:
-    """The node at each pixel: (height, width)."""
+    """Return the node at each pixel: (height, width)."""
     return np.arange(shape[0] * shape[1]).reshape(shape)
 
 
 def _whole(number) -> int:
     if not isinstance(number, (int, np.integer)):
-        raise UsageError(f"Graph isometries move by whole numbers, got {number!r}; see tigra.theory.bounds for others.")
+        raise UsageError(f"Graph isometries need whole numbers, got {number!r}; see tigra.theory.bounds for others.")
     return int(number)

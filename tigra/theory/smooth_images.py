@@ -1,8 +1,8 @@
-"""Images given as smooth functions f(row, column), with bounds on their derivatives (paper, section 5.2).
+"""Images as smooth functions f(row, column), with bounds on their derivatives (paper, section 5.2).
 
-The theorems on rotations by any angle speak of an image as a function on the plane, of which pixels are samples.
-Here such functions are sums of plane waves and of round Gaussian bumps: every derivative has a formula, and a
-bound that holds everywhere. One unit of length is one pixel; `at_spacing` samples the same scene finer or coarser.
+The theorems on rotations by any angle treat an image as a function on the plane, of which pixels are samples. Here
+such functions are sums of plane waves and of round Gaussian bumps. Every derivative has a formula and a bound that
+holds everywhere. The unit of length is one pixel. `at_spacing` samples the same scene more finely or coarsely.
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ from numpy.polynomial.hermite_e import hermeval
 from tigra.errors import UsageError
 from tigra.theory.isometries import finite_array, finite_number
 
-N_FACTORS = 7  # derivatives up to order 6 have a bound for bumps
+N_FACTORS = 7  # bounds are known for derivatives of order 0 to 6
 
 
 class SmoothImage(NamedTuple):
     """f(x) = sum_q height_q cos(frequency_q . x + phase_q) + sum_r bump_r exp(-|x - centre_r|^2 / (2 width_r^2)).
 
-    heights (Q,), frequencies (Q, 2) in radians a pixel (down, right), phases (Q,): plane waves
-    bumps (R,), centres (R, 2), widths (R,): Gaussian bumps
+    Attributes
+    ----------
+    heights, frequencies, phases : arrays of shapes (Q,), (Q, 2) and (Q,)
+        Plane waves; frequencies (down, right) are in radians per pixel.
+    bumps, centres, widths : arrays of shapes (R,), (R, 2) and (R,)
+        Gaussian bumps.
 
+    Examples
+    --------
     >>> ripple = SmoothImage.of_waves([1.0], [[0.0, np.pi / 2]], [0.0])
     >>> ripple(np.zeros(3), np.arange(3)).round(3) + 0.0
     array([ 1.,  0., -1.])
@@ -40,7 +46,7 @@ class SmoothImage(NamedTuple):
 
     @classmethod
     def of_waves(cls, heights, frequencies, phases) -> SmoothImage:
-        """A sum of plane waves."""
+        """Return a sum of plane waves."""
         heights = finite_array(heights, (None,), "the heights (Q,) of waves")
         n = len(heights)
         frequencies = finite_array(frequencies, (n, 2), f"a frequency (down, right) for each of {n} waves")
@@ -48,7 +54,7 @@ class SmoothImage(NamedTuple):
 
     @classmethod
     def of_bumps(cls, bumps, centres, widths) -> SmoothImage:
-        """A sum of Gaussian bumps."""
+        """Return a sum of Gaussian bumps."""
         bumps = finite_array(bumps, (None,), "the heights (R,) of bumps")
         n = len(bumps)
         centres = finite_array(centres, (n, 2), f"a centre (row, column) for each of {n} bumps")
@@ -61,14 +67,14 @@ class SmoothImage(NamedTuple):
         return SmoothImage(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
     def __call__(self, rows, columns) -> np.ndarray:
-        """f at any places."""
+        """Return f at any places."""
         return self.derivative(0, 0, rows, columns)
 
     def derivative(self, n_down: int, n_right: int, rows, columns) -> np.ndarray:
-        """The n_down-th partial derivative down, n_right-th to the right, at any places."""
+        """Return the partial derivative, n_down times down and n_right times to the right, at any places."""
         rows, columns = np.broadcast_arrays(np.asarray(rows, float), np.asarray(columns, float))
         value = np.zeros(rows.shape)
-        quarter = (n_down + n_right) * np.pi / 2  # each derivative of a cosine is a quarter turn of its phase
+        quarter = (n_down + n_right) * np.pi / 2  # each derivative of a cosine adds pi/2 to its phase
         for height, (down, right), phase in zip(self.heights, self.frequencies, self.phases, strict=True):
             value += height * down**n_down * right**n_right * np.cos(down * rows + right * columns + phase + quarter)
         for bump, centre, width in zip(self.bumps, self.centres, self.widths, strict=True):
@@ -77,7 +83,7 @@ class SmoothImage(NamedTuple):
         return value
 
     def at_spacing(self, spacing: float) -> SmoothImage:
-        """The same scene with pixels `spacing` times as far apart: f(spacing x)."""
+        """Return the same scene with pixels `spacing` times as far apart: f(spacing x)."""
         if (spacing := finite_number(spacing, "The distance of pixels")) <= 0:
             raise UsageError(f"The distance of pixels must be a positive number, got {spacing!r}.")
         return self._replace(
@@ -85,10 +91,10 @@ class SmoothImage(NamedTuple):
         )
 
     def largest_derivative(self, *directions) -> float:
-        """A bound on the derivative along all these directions (down, right), one after another, everywhere.
+        """Return a bound, valid everywhere, on the derivative along all these directions (down, right).
 
-        Waves: each derivative is a factor frequency . direction. Bumps: a symmetric form is largest where all its
-        arguments are equal, and there the bump is one Hermite function, whatever the direction.
+        For waves, each derivative is a factor frequency . direction. For bumps, a symmetric form is largest if all
+        its arguments are equal, and then the derivative is one Hermite function, for any direction.
         """
         along = finite_array(np.empty((0, 2)) if directions == () else directions, (None, 2), "pairs (down, right)")
         _check_order(len(along))
@@ -97,10 +103,10 @@ class SmoothImage(NamedTuple):
         return waves + lengths * HERMITE_PEAKS[order] * np.sum(np.abs(self.bumps) / self.widths**order)
 
     def largest_turning(self, order: int) -> float:
-        """A bound on the derivative order - 1 times along any unit vector u and once across it, everywhere.
+        """Return a bound, valid everywhere, on the derivative order - 1 times along any unit vector u and once across.
 
-        A wave that makes the angle psi with u gives a factor cos^(order-1) psi sin psi, with its own largest value.
-        A bump is round: along u and across it is a product of two Gaussians, its derivative of two Hermite functions.
+        A wave at the angle psi to u gives a factor cos^(order-1) psi sin psi, which has a known maximum. A bump is
+        round, a product of two Gaussians along and across u, so its derivative is a product of two Hermite functions.
         """
         _check_order(order, least=1)
         factor = ((order - 1) / order) ** ((order - 1) / 2) / order**0.5
@@ -118,12 +124,12 @@ def _nothing() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _hermite(order: int, t) -> np.ndarray:
-    """He_order(t) exp(-t^2 / 2): up to sign the order-th derivative of exp(-t^2 / 2)."""
+    """Return He_order(t) exp(-t^2 / 2), up to sign the order-th derivative of exp(-t^2 / 2)."""
     return hermeval(t, [0] * order + [1]) * np.exp(-(t**2) / 2)
 
 
 def _hermite_peaks() -> list[float]:
-    """The largest abs(He_n(t)) exp(-t^2 / 2) for n = 0, 1, ...: where He_n' - t He_n = -He_{n+1} is 0, or at t = 0."""
+    """Return max abs(He_n(t)) exp(-t^2 / 2) for n = 0, 1, ..., at t = 0 or where He_n' - t He_n = -He_{n+1} is 0."""
     peaks = []
     for order in range(N_FACTORS):
         places = np.polynomial.hermite_e.hermeroots([0] * (order + 1) + [1])

@@ -1,9 +1,9 @@
-"""THE STORY, 4: learning. Adam, epochs, and the best one by upright validation.
+"""THE STORY, 4: training with Adam, and the choice of the best epoch on upright validation images.
 
 adam       the optimiser and the learning-rate schedules
 training   `fit`: mini-batches, micro-batches on threads, the best epoch
-epochs     what an epoch's record holds
-jitter     training images moved by fractions of a pixel
+epochs     the record of an epoch
+jitter     training images shifted by fractions of a pixel
 """
 
 from tigra.training.epochs import Epoch

@@ -1,4 +1,4 @@
-"""Adam, and the course of the learning rate over a training run."""
+"""The Adam optimiser and the learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -10,15 +10,28 @@ from tigra.options import SCHEDULES
 
 
 class Adam:
-    """Adam of Kingma and Ba (2015): steps along the gradient's running mean over its running size.
+    """The Adam optimiser (Kingma and Ba, 2015) with decoupled weight decay (Loshchilov and Hutter, 2019).
+
+    Parameters
+    ----------
+    parameters : array (P,)
+        p, updated in place.
+    beta1, beta2 : float
+        Decay rates b1 and b2 of the running moments.
+    epsilon : float
+        Added to the denominator.
+    decay : array (P,), optional
+        Weight decay of each parameter, by default 0. Each step also subtracts rate * decay * p.
+
+    Notes
+    -----
+    Step n = 1, 2, ... with gradient g is
 
         m = b1 m + (1 - b1) g            v = b2 v + (1 - b2) g^2
-        p = p - rate * (m / (1 - b1^n)) / (sqrt(v / (1 - b2^n)) + epsilon)      at step n = 1, 2, ...
+        p = p - rate * (m / (1 - b1^n)) / (sqrt(v / (1 - b2^n)) + epsilon)
 
-    parameters : vector p, updated in place
-    decay : vector; each step also takes away rate * decay * p (decoupled weight decay, Loshchilov
-        and Hutter 2019), by default 0
-
+    Examples
+    --------
     >>> p = np.array([1.0, -1.0])
     >>> Adam(p).step(np.array([1000.0, -0.001]), rate=0.1)
     >>> p.round(4)  # the first step is rate * sign(g), whatever the gradient's size
@@ -34,7 +47,7 @@ class Adam:
         self.n_steps = 0
 
     def step(self, gradient: np.ndarray, rate: float) -> None:
-        """Update the parameters for dE/dparameters."""
+        """Update the parameters with the gradient dE/dp and the given learning rate."""
         self.n_steps += 1
         number = self.parameters.dtype.type  # a float64 scalar would turn float32 arithmetic into float64
         grown = 1 - self.beta1**self.n_steps, 1 - self.beta2**self.n_steps
@@ -43,11 +56,27 @@ class Adam:
 
 
 def learning_rate(peak: float, step: int, n_steps: int, schedule: str = "one-cycle") -> float:
-    """The rate at step number `step` of 0..n_steps-1.
+    """Learning rate at a given step.
 
-    "one-cycle": up from peak/25 over the first three tenths, then down to almost 0, both along half a cosine.
-    "constant": peak all along. "cosine": from peak down to almost 0, along half a cosine.
+    Parameters
+    ----------
+    peak : float
+        Largest learning rate.
+    step : int
+        Number of the step, from 0 to n_steps - 1.
+    n_steps : int
+        Number of steps of the whole run.
+    schedule : {"one-cycle", "cosine", "constant"}
+        "one-cycle": rises from peak/25 over the first 30 % of the steps, then falls to almost 0, both along half a
+        cosine. "cosine": falls from the peak to almost 0 along half a cosine. "constant": always the peak.
 
+    Returns
+    -------
+    float
+        The learning rate.
+
+    Examples
+    --------
     >>> [round(learning_rate(1.0, step, 11), 3) for step in (0, 3, 10)]
     [0.04, 1.0, 0.0]
     """

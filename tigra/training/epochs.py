@@ -1,4 +1,4 @@
-"""What a training run is told, and what it tells: FitOptions and Epoch."""
+"""Epoch: the record of one pass over the training images."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from tigra.errors import TrainingError
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass over the training images brought. Accuracies are fractions.
+    """Record of one pass over the training images.
 
-    loss, accuracy : means over the epoch's images, each before the step it led to; smoothed labels count
-        in this loss, not in the next
-    valid_loss, valid_accuracy : on the validation images, after the epoch
-    valid_error : standard error of valid_loss, as a mean over these images
-    best : whether this is the best epoch so far (see `fit`)
+    Attributes
+    ----------
+    number : int
+        Number of the epoch, from 1.
+    loss, accuracy : float
+        Means over the training images of the epoch, each computed before the update by its batch. The loss includes
+        label smoothing.
+    valid_loss, valid_accuracy : float
+        Means over the validation images after the epoch, without label smoothing.
+    valid_error : float
+        Standard error of valid_loss.
+    best : bool
+        Whether this is the best epoch so far (see `fit`).
     """
 
     number: int
@@ -28,7 +36,25 @@ class Epoch:
 
 
 def read_history(records: list, n_epochs: int) -> list[Epoch]:
-    """The records of a run's epochs as a file holds them, checked: complete, numbered, of the right types."""
+    """Read the epochs of a run from the records in a model file.
+
+    Parameters
+    ----------
+    records : list of dict
+        One per epoch.
+    n_epochs : int
+        Length of the whole run.
+
+    Returns
+    -------
+    list of Epoch
+        The epochs, in order.
+
+    Raises
+    ------
+    TrainingError
+        If a record is incomplete, out of order or of the wrong type.
+    """
     history = [Epoch(**record) for record in records]
     for number, epoch in enumerate(history, start=1):
         types = [type(value) for value in asdict(epoch).values()]

@@ -1,4 +1,4 @@
-"""Training images moved by fractions of a pixel, anew in every epoch: they stay upright, and are interpolated."""
+"""Jitter: upright training images, shifted by random fractions of a pixel in every epoch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,26 @@ from tigra.models.network import Network
 
 
 class JitteredImages:
-    """Images that are moved, and then prepared as `PreparedImages` does, whenever rows are asked for.
+    """Images that are shifted and then prepared as by `PreparedImages`, on each access.
 
-    Turning a digit does two things: it turns, to which the network is blind, and it is interpolated, which blurs it,
-    and to which it is not. The second can be learned from upright images: each is moved by its own shift, uniform in
-    [-jitter, jitter] pixels down and right, and interpolated by cubic splines or linearly, at random. What comes in
-    from outside is the network's ground: black, or the grey of the image's border.
+    Rotating a digit also interpolates it. The network is invariant to the rotation but not to the blur of the
+    interpolation. Shifted images teach it the blur while they stay upright. Each image gets its own shift, uniform in
+    [-jitter, jitter] pixels down and right, and is interpolated linearly or by cubic splines, at random. Pixels from
+    outside the image have the background value, black or the grey of the image's border.
 
+    Parameters
+    ----------
+    network : Network
+        The network that prepares the images.
+    images : array (n, height, width) or LazyImages
+        Upright images.
+    jitter : float
+        Largest shift in pixels.
+    seed : int
+        Seed of the shifts.
+
+    Examples
+    --------
     >>> import tigra
     >>> network = tigra.build_network("S[0]", (3, 3), n_classes=2, dtype="float64")
     >>> images = JitteredImages(network, np.pad([[[1.0]]], ((0, 0), (1, 1), (1, 1))), jitter=0.5, seed=0)
@@ -32,7 +45,7 @@ class JitteredImages:
         self.begin(0)
 
     def begin(self, epoch: int) -> None:
-        """Draw the shifts of an epoch; they depend on the seed, the epoch and the place of an image alone."""
+        """Draw the shifts of an epoch; they depend only on the seed, the epoch and the position of an image."""
         rng = np.random.default_rng([self.seed, epoch, 1])  # [seed, epoch] is the order of the images
         self.shifts = rng.uniform(-self.jitter, self.jitter, (len(self), 2))
         self.interpolations = rng.integers(len(INTERPOLATIONS), size=len(self))
@@ -49,7 +62,7 @@ class JitteredImages:
         return self.network.prepare_part(images, rows)
 
     def _moved(self, images, shifts, interpolation) -> np.ndarray:
-        """Images on their ground, moved; clipped to [0, 1], which splines leave, or to what the image itself has."""
+        """Shift images over their background, and clip the overshoot of splines to [0, 1] or the image's own range."""
         ground = np.zeros(len(images), images.dtype)
         if self.network.options.background == "border":
             ground = border_grey(images)

@@ -1,7 +1,7 @@
-"""Training: mini-batches, micro-batches on worker threads, and the best epoch by upright validation.
+"""Training: mini-batches, micro-batches on worker threads, and the choice of the best epoch.
 
-One seed decides everything. Nothing random is carried from step to step: the order of the images
-in epoch e comes from the pair (seed, e), so a run can be taken up again at any step.
+One seed determines everything. No random state is carried from step to step: the order of the images in epoch e
+depends only on (seed, e), so a run can be resumed at any step.
 """
 
 from __future__ import annotations
@@ -30,31 +30,50 @@ from tigra.training.adam import Adam, learning_rate
 from tigra.training.epochs import Epoch, read_history
 from tigra.training.jitter import JitteredImages
 
-CALIBRATION_IMAGES = 5000  # from which the statistics are standardised, where there are more
-PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at a time, however large a batch is
+CALIBRATION_IMAGES = 5000  # at most this many are used to standardise the statistics
+PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at the same time
 
 
 def fit(network: Network, splits, threads: int = 1, **options) -> Generator[Epoch, None, None]:
-    """Train, yielding an Epoch after each pass; afterwards the network has its best parameters.
+    """Train a network and leave it with the parameters of its best epoch.
 
-    splits : anything with .train and .valid, or the pair (train, valid); each has .images (n, H, W) and .labels (n,),
-        or is the pair of them
-    threads : worker threads; the result does not depend on them
-    options : fields of FitOptions: epochs, batch_size, learning_rate, schedule, weight_decay,
-        label_smoothing, jitter, patience, seed
+    This is a generator: training starts when the first epoch is requested. Write `for epoch in fit(...)` or
+    `list(fit(...))`. If the loop ends early, the network keeps the best parameters so far.
 
-    Nothing happens before the first epoch is asked for: write `for epoch in fit(...)`, or `list(fit(...))`.
+    Parameters
+    ----------
+    network : Network
+        Trained in place.
+    splits : Splits, or (train, valid)
+        Any object with .train and .valid, or the pair of them. Each has .images (n, H, W) and .labels (n,), or is
+        the pair (images, labels).
+    threads : int
+        Worker threads; the result does not depend on their number.
+    **options
+        Fields of `FitOptions`: epochs, batch_size, learning_rate, schedule, weight_decay, label_smoothing, jitter,
+        patience, seed.
 
-    The best epoch is the last one whose validation loss is within one standard error of the lowest: with
-    few validation images smaller differences are chance, and the later of two equal epochs has
-    learned more and at a lower rate. Test images play no part. A loop that breaks off early keeps the
-    best so far.
+    Yields
+    ------
+    Epoch
+        Loss and accuracy after each pass over the training images.
+
+    Raises
+    ------
+    TrainingError
+        If the loss is no longer finite.
+
+    Notes
+    -----
+    The best epoch is the last one whose validation loss is within one standard error of the lowest. With few
+    validation images, smaller differences are due to chance, and later epochs were trained longer and at a lower
+    learning rate. Test images are never used.
     """
     return _Epochs(Training(network, splits, FitOptions.of(options), threads).run())
 
 
 class _Epochs(Generator):
-    """A generator that warns when it is thrown away before its first epoch: then nothing was trained."""
+    """A generator that warns if it is discarded before its first epoch, when nothing was trained."""
 
     def __init__(self, epochs: Generator[Epoch, None, None]):
         self.epochs, self.has_begun = epochs, False
@@ -65,12 +84,12 @@ class _Epochs(Generator):
         return self.epochs.send(value)
 
     def throw(self, *error) -> Epoch:
-        """Raise an error inside; the best so far is kept."""
+        """Raise an error inside the generator; the best parameters so far are kept."""
         self.has_begun = True
         return self.epochs.throw(*error)
 
     def close(self) -> None:
-        """End the training; the best so far is kept."""
+        """End the training; the best parameters so far are kept."""
         self.has_begun = True
         self.epochs.close()
 
@@ -84,11 +103,27 @@ class _Epochs(Generator):
 
 
 class Training:
-    """A training run that can be stopped and taken up again.
+    """A training run that can be stopped and resumed.
 
-    splits : as for `fit`
-    should_stop : asked after every step; once it says True, `run` ends, ready to be resumed
-    on_progress : called after every step with (what is done, steps done, steps in all)
+    Parameters
+    ----------
+    network : Network
+        Trained in place.
+    splits : Splits, or (train, valid)
+        As for `fit`.
+    options : FitOptions
+        How to train.
+    threads : int
+        Worker threads; the result does not depend on their number.
+    should_stop : callable
+        Called before every step. If it returns True, `run` ends and can be resumed later.
+    on_progress : callable
+        Called after every step with (what, done, total), counted in steps.
+
+    Attributes
+    ----------
+    history : list of Epoch
+        Records of the finished epochs.
     """
 
     def __init__(
@@ -109,22 +144,22 @@ class Training:
         decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
         self.optimizer = Adam(network.parameters, decay=decay)
         self.history: list[Epoch] = []
-        self.step = 0  # steps done in the epoch under way
+        self.step = 0  # steps done in the current epoch
         self.loss_sum, self.n_correct = 0.0, 0  # over those steps
         self.best: np.ndarray | None = None  # parameters of the best epoch
-        self.current: np.ndarray | None = None  # where to go on, once `run` has ended
+        self.current: np.ndarray | None = None  # latest parameters, from which the next `run` continues
         self._space = Workspace()
         if network.needs_calibration:
             network.calibrate(_some(self.train[0].images, options.seed), threads)
 
     @property
     def n_steps(self) -> int:
-        """Steps in an epoch; the last one may have fewer images."""
+        """Number of steps per epoch; the last one may have fewer images."""
         return -(-len(self.train[1]) // self.options.batch_size)
 
     @property
     def _n_replicas(self) -> int:
-        """As many as can be at work: one for each thread, but no more than a batch has micro-batches."""
+        """Number of replicas: one per thread, but no more than there are micro-batches in a batch."""
         largest_batch = min(self.options.batch_size, len(self.train[1]))
         return min(self.threads, len(micro_batches(largest_batch, self.network.micro_batch)))
 
@@ -145,7 +180,7 @@ class Training:
         return self.network.with_parameters(self.network.learned if self.best is None else self.best)
 
     def run(self) -> Generator[Epoch, None, None]:
-        """Train on from where the run stands, yielding a record after each epoch."""
+        """Start or resume training, yielding a record after each epoch."""
         if self.current is not None:
             self.network.learned = self.current
             self.current = None
@@ -153,7 +188,7 @@ class Training:
             workers = Workers(self.threads)
             replicas = [self.network.replica(keeps_results=False, training=True) for _ in range(self._n_replicas)]
             while not self.is_finished:
-                with workers:  # for one epoch at a time: while the caller looks at its record, BLAS is the caller's
+                with workers:  # per epoch: BLAS must not be limited while the caller handles the record
                     is_whole = self._run_epoch(workers, replicas)
                 if not is_whole:
                     break
@@ -164,7 +199,7 @@ class Training:
                 self.network.learned = self.best
 
     def _run_epoch(self, workers, replicas) -> bool:
-        """The rest of an epoch; False when told to stop before its end."""
+        """Run the rest of the current epoch; False if stopped before its end."""
         options, n_done = self.options, len(self.history)
         order = np.random.default_rng([options.seed, n_done]).permutation(len(self.train[1]))
         if options.jitter:
@@ -174,6 +209,8 @@ class Training:
                 return False
             batch = order[self.step * options.batch_size : (self.step + 1) * options.batch_size]
             loss, n_correct, gradient = self._gradient(batch, workers, replicas)
+            if n_done == 0 and self.step == 0:
+                replicas[-1].check_gradient_views()
             self._check_finite(loss)
             done, total = n_done * self.n_steps + self.step, options.epochs * self.n_steps
             with np.errstate(all="ignore"):
@@ -193,10 +230,10 @@ class Training:
             )
 
     def _gradient(self, batch, workers, replicas):
-        """Loss, number of hits, and gradient of a batch: micro-batches in parallel, sums in their order."""
+        """Loss, number of correct predictions, and gradient of a batch; micro-batches in parallel, summed in order."""
         prepared, labels = self.train
 
-        @np.errstate(all="ignore")  # what overflows is found by _check_finite
+        @np.errstate(all="ignore")  # _check_finite detects overflows
         def work(gradient, part):
             replica, rows = replicas.pop(), batch[part]
             try:
@@ -213,7 +250,7 @@ class Training:
         gradients = self._space.array("gradients", (n_rows, self.network.n_parameters), self.network.dtype)
         results: list[tuple[float, int]] = []
         while len(results) < len(parts):
-            first = min(len(results), 1)  # the row of the sum so far is not for other parts
+            first = min(len(results), 1)  # the first row holds the sum so far
             some = parts[len(results) :][: n_rows - first]
             if meet:
                 results += self._together(batch, some, gradients, workers, replicas)
@@ -225,7 +262,7 @@ class Training:
         return math.fsum(losses), sum(hits), gradients[0]
 
     def _together(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
-        """Fill the parts' gradients where images of a batch touch each other; (loss, hits) of every part."""
+        """Fill the gradients of the parts, with batch statistics; returns (loss, correct predictions) of each part."""
         prepared, labels = self.train
         while len(replicas) < len(parts):
             replicas.append(self.network.replica(False, training=True))
@@ -247,8 +284,8 @@ class Training:
         return results
 
     def _close_epoch(self, workers) -> None:
-        """Validate, write the record, keep the parameters if they are the best so far."""
-        self._check_finite(self.network.learned, "Parameters are")  # pooling drops NaN: the loss need not show it
+        """Validate, append the record, and keep the parameters if they are the best so far."""
+        self._check_finite(self.network.learned, "Parameters are")  # pooling drops NaN, so the loss may stay finite
         valid_loss, valid_error, valid_accuracy = self._validate(workers)
         self._check_finite(valid_loss)
         lowest, error = min([(e.valid_loss, e.valid_error) for e in self.history] + [(valid_loss, valid_error)])
@@ -281,7 +318,7 @@ class Training:
     # --- to and from a model file -----------------------------------------------------------------
 
     def snapshot(self) -> tuple[dict, dict]:
-        """(arrays, numbers) with which `restore` takes the run up again, to the same bits."""
+        """State of the run as (arrays, numbers); `restore` resumes from it with bit-identical results."""
         current = self.network.learned if self.current is None else self.current
         best = current if self.best is None else self.best
         arrays = {
@@ -301,14 +338,14 @@ class Training:
         return {name: array.copy() for name, array in arrays.items()}, numbers
 
     def restore(self, arrays: dict, numbers: dict) -> None:
-        """Go back to a snapshot of the same network on the same data."""
+        """Restore a snapshot of the same network, trained on the same data."""
         if numbers["data_hash"] != self.data_hash:
             raise TrainingError("The run to resume was trained on other images; resume with the data it started with.")
         self.history = read_history(numbers["history"], self.options.epochs)
         self.step, self.loss_sum, self.n_correct = numbers["step"], numbers["loss_sum"], numbers["n_correct"]
         types = type(self.step), type(self.loss_sum), type(self.n_correct)
         if types != (int, float, int) or not 0 <= self.step < self.n_steps or self.n_correct < 0:
-            raise TrainingError("The record of the epoch under way is malformed.")
+            raise TrainingError("The record of the current epoch is malformed.")
         self.optimizer.n_steps = len(self.history) * self.n_steps + self.step
         self.optimizer.mean[:] = arrays["adam_mean"]
         self.optimizer.square[:] = arrays["adam_square"]
@@ -318,7 +355,7 @@ class Training:
 
 
 def _checked_split(network: Network, split, what: str, options: FitOptions | None = None):
-    """Prepared images, jittered if the options say so, and labels of a split that fits the network."""
+    """Check a split; returns its prepared images, with jitter if the options ask for it, and its labels."""
     prepared: PreparedImages | JitteredImages
     if options and options.jitter:
         prepared = JitteredImages(network, split.images, options.jitter, options.seed)
@@ -328,7 +365,7 @@ def _checked_split(network: Network, split, what: str, options: FitOptions | Non
 
 
 def _some(images, seed: int):
-    """All images, or a random choice: enough for means and deviations."""
+    """All images, or a random subset that is large enough for means and deviations."""
     if len(images) <= CALIBRATION_IMAGES:
         return images
     return images[np.sort(generator(seed, "calibration").permutation(len(images))[:CALIBRATION_IMAGES])]

@@ -1,1 +1,1 @@
-"""DeepScat: scattering features, and a plane for each class."""
+"""DeepScat: scattering features and an affine PCA classifier."""

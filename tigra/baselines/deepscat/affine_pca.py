@@ -1,7 +1,7 @@
-"""PCA[dimension]: a classifier that is fitted, not trained: each class is a plane through its features.
+"""PCA[dimension]: an affine PCA classifier, with one affine subspace ("plane") per class.
 
 The plane of class c goes through the mean mu_c of its training features, along the directions V_c in which
-they vary most. Features f are closest to some class:
+they vary most. Features f are assigned to the class of the closest plane:
 
     e_c(f) = |r|^2 - |V_c^T r|^2 with r = f - mu_c,  class of f = argmin_c e_c(f)
 """
@@ -15,11 +15,11 @@ from tigra.errors import ShapeError, UsageError
 from tigra.models.loss import negative_log_likelihood
 from tigra.models.workers import Workers
 
-LARGEST_FACTOR = 1e3  # of temperatures that are tried, up and down from the typical distance
+LARGEST_FACTOR = 1e3  # range of temperatures, up and down from the median distance
 
 
 def largest_dimension(labels: np.ndarray, n_features: int) -> int:
-    """The most dimensions that planes can have: a plane that holds all features of its class tells nothing.
+    """Return the largest useful dimension; a plane through all features of its class would be useless.
 
     >>> largest_dimension(np.array([0, 0, 0, 0, 0, 1, 1, 1, 1]), n_features=341)  # n directions span n + 1 points
     2
@@ -40,13 +40,21 @@ def check_dimension(dimension: int, labels: np.ndarray, n_classes: int, n_featur
 
 
 class AffinePCA:
-    """One plane for each class; distances to it are squared.
+    """One plane per class, and squared distances to them.
 
-    means : (n_classes, F), mu_c; axes : (n_classes, F, dimension), V_c, orthonormal
-    temperature : (1,), by which distances become probabilities: softmax(-e / temperature)
+    Like a layer it has `params`, which is empty, and `state`. Features are (F, B).
 
-    Like a layer it has `params`, of which none is learned by gradients, and `state`. Features are (F, B).
+    Parameters
+    ----------
+    means : array of shape (n_classes, F)
+        mu_c.
+    axes : array of shape (n_classes, F, dimension)
+        V_c, orthonormal.
+    temperature : array of shape (1,)
+        Scale of the probabilities softmax(-e / temperature).
 
+    Examples
+    --------
     >>> features = np.array([[0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0], [0.0, 0.1, 0.0, 0.1, 5.0, 5.1, 5.0, 5.1]])
     >>> planes = AffinePCA.fitted(features, np.array([0, 0, 0, 0, 1, 1, 1, 1]), n_classes=2, dimension=1)
     >>> planes.distances(np.array([[100.0], [7.0]])).round().tolist()  # two nearly level lines
@@ -67,12 +75,12 @@ class AffinePCA:
 
     @classmethod
     def init(cls, n_features: int, n_classes: int, dimension: int) -> AffinePCA:
-        """Room for planes, not fitted yet."""
+        """Return planes that are not fitted yet."""
         return cls(np.zeros((n_classes, n_features)), np.zeros((n_classes, n_features, dimension)), np.ones(1))
 
     @classmethod
     def fitted(cls, features: np.ndarray, labels: np.ndarray, n_classes: int, dimension: int) -> AffinePCA:
-        """The planes of features (F, n) with these labels (n,)."""
+        """Fit planes to features (F, n) with labels (n,)."""
         features = np.asarray(features, np.float64)
         if features.ndim != 2 or labels.shape != features.shape[1:]:
             raise ShapeError(
@@ -83,7 +91,7 @@ class AffinePCA:
         for c in range(n_classes):
             of_class = features[:, labels == c]
             mean = of_class.mean(axis=1)
-            with Workers(1):  # BLAS on one thread: the same bits everywhere
+            with Workers(1):  # BLAS on one thread, for reproducible bits
                 directions, _, _ = np.linalg.svd(of_class - mean[:, None], full_matrices=False)
             planes.state["means"][c] = mean
             planes.state["axes"][c] = directions[:, :dimension]
@@ -91,21 +99,21 @@ class AffinePCA:
 
     @property
     def dimension(self) -> int:
-        """Of the planes."""
+        """Dimension of the planes."""
         return self.state["axes"].shape[2]
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there are planes."""
+        """True if the planes are fitted."""
         return bool(self.state["axes"].any())
 
     def narrowed(self, dimension: int) -> AffinePCA:
-        """The planes with their first directions only, as if they had been fitted so."""
+        """Return the planes with only their first directions, as if fitted with this dimension."""
         means, axes = self.state["means"], self.state["axes"]
         return AffinePCA(means, np.ascontiguousarray(axes[:, :, :dimension]), np.ones(1))
 
     def distances(self, features: np.ndarray) -> np.ndarray:
-        """Squared distances e (n_classes, B) of features (F, B) from each plane."""
+        """Return squared distances e (n_classes, B) of features (F, B) from each plane."""
         means, axes = self.state["means"], self.state["axes"]
         if features.ndim != 2 or len(features) != means.shape[1]:
             raise ShapeError(f"AffinePCA expects features ({means.shape[1]}, B), got {features.shape}.")
@@ -117,9 +125,10 @@ class AffinePCA:
         return e
 
     def calibrate(self, features: np.ndarray, labels: np.ndarray) -> None:
-        """Set the temperature at which these labels are most likely; the order of the classes stays as it is.
+        """Set the temperature at which these labels are most likely; predicted classes do not change.
 
-        As if of n + 1 images one had no label: even where all are named rightly, no class is ever certain.
+        One of n + 1 images is treated as unlabelled. So no class is ever certain, even if all images are
+        classified correctly.
         """
         e = self.distances(features)
         typical, doubt = np.median(e) or 1.0, 1 / (len(labels) + 1)

@@ -1,8 +1,8 @@
-"""DeepScat, W[2, 5]-PCA[20]: scattering features and a plane for each class. Nothing of it is trained by gradients.
+"""DeepScat, W[2, 5]-PCA[20]: scattering features and an affine subspace ("plane") for each class.
 
-It is fitted: the features are fixed, and the classifier is one singular value decomposition for each class. So there
-are no epochs, no start values and no seed. What can be chosen (octaves, dimension of the planes, logarithm and
-scale of the features) is chosen by the accuracy on upright validation images, or not at all.
+DeepScat is fitted, not trained by gradients. The features are fixed, and the classifier is one singular value
+decomposition per class. So there are no epochs, no initial values and no seed. Octaves, dimension of the planes,
+logarithm and scaling of the features are given, or chosen by the accuracy on upright validation images.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tigra.models.notation import format_architecture, parse_architecture
 from tigra.models.workers import Workers
 from tigra.option_fields import Options, option
 
-LARGEST_FITTED = 10**8  # numbers; a slip of the finger should not fill the memory
+LARGEST_FITTED = 10**8  # numbers; a typo should not fill the memory
 LEAST = 1e-6  # added to features before their logarithm
 
 
@@ -41,13 +41,13 @@ LEAST = 1e-6  # added to features before their logarithm
 
 
 class FittedKind(LayerKind):
-    """A part of DeepScat; `build_network` cannot train it."""
+    """Base class of the parts of DeepScat, which `build_network` cannot train."""
 
     def check(self, item, site):
-        """It can stand nowhere in a network that is trained."""
+        """Raise ArchitectureError, as it cannot be part of a trained network."""
         raise ArchitectureError(
-            f"{item} at position {item.position} is fitted, not trained by gradients; it stands in W[order, octaves]-"
-            "PCA[dimension] and nowhere else, which build_deepscat takes."
+            f"{item} at position {item.position} is fitted, not trained by gradients; use it in W[order, octaves]-"
+            "PCA[dimension] with build_deepscat."
         )
 
 
@@ -67,7 +67,7 @@ class AffinePCAKind(FittedKind):
 
 
 def read_deepscat(architecture: str, image_shape) -> tuple[int, int, int]:
-    """(order, octaves, dimension) of a text, if images of this shape allow them.
+    """Return (order, octaves, dimension) of a text; raise ArchitectureError if the images are too small.
 
     >>> read_deepscat("W[2, 5]-PCA[20]", (50, 50))
     (2, 5, 20)
@@ -78,23 +78,23 @@ def read_deepscat(architecture: str, image_shape) -> tuple[int, int, int]:
     order, octaves, dimension = (int(number) for item in items for number in item.numbers)
     shape = check_shape(image_shape)
     if order > LARGEST_ORDER:
-        raise ArchitectureError(f"{items[0]} has too high an order: use at most {LARGEST_ORDER}.")
+        raise ArchitectureError(f"{items[0]} has too high an order; use at most {LARGEST_ORDER}.")
     if octaves > largest_octaves(shape):
         raise ArchitectureError(
-            f"{items[0]} has too many octaves for images of {shape[0]}x{shape[1]} pixels: use at most"
+            f"{items[0]} has too many octaves for images of {shape[0]}x{shape[1]} pixels; use at most"
             f" {largest_octaves(shape)}."
         )
     if dimension >= n_features(order, octaves):
         most = n_features(order, octaves) - 1
         raise ArchitectureError(
-            f"{items[1]} at position {items[1].position} has as many dimensions as there are features or more: use"
-            + (f" at most {most}." if most else f" an order of at least 1, {items[0]} has one feature.")
+            f"{items[1]} at position {items[1].position} must have fewer dimensions than there are features; use"
+            + (f" at most {most}." if most else f" an order of at least 1, as {items[0]} has one feature.")
         )
     return order, octaves, dimension
 
 
 def count_fitted(architecture: str, image_shape, n_classes: int) -> int:
-    """How many numbers are fitted: mean and directions of each class.
+    """Return the number of fitted parameters: mean and directions of each class.
 
     >>> count_fitted("W[2, 5]-PCA[20]", (50, 50), n_classes=8)  # 8 * 341 * (1 + 20)
     57288
@@ -114,13 +114,29 @@ def build_deepscat(
     standardise: bool = False,
     dtype: str = "float32",
 ) -> DeepScat:
-    """A DeepScat that is to be fitted.
+    """Build a DeepScat classifier, which is then to be fitted.
 
-    architecture : "W[order, octaves]-PCA[dimension]"
-    log : take the logarithm of the features; the authors' script that the paper's numbers match does not
-    standardise : bring each feature to mean 0 and deviation 1 on the training images; the script does not
-    dtype : of the maps and features; planes are always float64
+    Parameters
+    ----------
+    architecture : str
+        "W[order, octaves]-PCA[dimension]".
+    image_shape : (int, int)
+        Height and width of the images.
+    n_classes : int
+        Number of classes.
+    log : bool
+        Take the logarithm of the features. The authors' script that matches the paper's numbers does not.
+    standardise : bool
+        Scale each feature to mean 0 and deviation 1 on the training images. The script does not.
+    dtype : {"float32", "float64"}
+        Precision of maps and features; planes are always float64.
 
+    Returns
+    -------
+    DeepScat
+
+    Examples
+    --------
     >>> build_deepscat("W[2, 5]-PCA[20]", (50, 50), n_classes=8).n_parameters
     57288
     """
@@ -137,7 +153,7 @@ def build_deepscat(
 
 @dataclass(frozen=True, kw_only=True)
 class DeepScatOptions(Options):
-    """What `build_deepscat` takes."""
+    """The options of `build_deepscat`."""
 
     where: ClassVar[str] = "build_deepscat"
 
@@ -168,16 +184,25 @@ class DeepScatPlan:
         self.n_pixels = math.prod(options.image_shape)
 
     def network(self) -> DeepScat:
-        """Build it; it is to be fitted."""
+        """Build the classifier, which is then to be fitted."""
         text = format_architecture(parse_architecture(self.options.architecture))
         return DeepScat(replace(self.options, architecture=text))
 
 
 class DeepScat(Classifier):
-    """Scattering features, their scale, and a plane for each class.
+    """Classifier of scattering features by one plane per class; made by `build_deepscat`.
 
-    cache : folder in which features are kept by content, or None; not saved with the model
-    layers : its parts in their order, with `params` (none) and `state`, as a Network has them
+    Parameters
+    ----------
+    options : DeepScatOptions
+        Options, see `build_deepscat`.
+    cache : Path, optional
+        Folder that caches features by the content of images; not saved with the model.
+
+    Attributes
+    ----------
+    layers : list
+        Scattering, scaling and planes, with `params` (empty) and `state` like layers of a Network.
     """
 
     kind = "deepscat"
@@ -193,27 +218,27 @@ class DeepScat(Classifier):
         self.class_names = [str(label) for label in range(self.n_classes)]
 
     def keep_features_in(self, folder) -> None:
-        """Keep scattering features in a cache folder, by the images' content."""
+        """Cache scattering features in a folder, by the content of images."""
         self.cache = folder
 
     @property
     def layers(self) -> list:  # type: ignore[override]  # a network sets its own
-        """Scattering, scale and planes."""
+        """Scattering, scaling and planes."""
         return [self.scattering, self.scale, self.planes]
 
     @property
     def n_parameters(self) -> int:  # type: ignore[override]  # other classifiers may set theirs
-        """How many numbers it fits: means and directions of the planes."""
+        """Number of fitted parameters: means and directions of the planes."""
         return sum(self.planes.state[name].size for name in ("means", "axes"))
 
     @property
     def obstacle(self) -> str | None:
-        """It must be fitted before it is saved."""
+        """Why it cannot be saved yet, or None."""
         return None if self.is_fitted else "This DeepScat has not been fitted; call fit first"
 
     @property
     def is_fitted(self) -> bool:
-        """Whether `fit` was called, or a fitted one was loaded."""
+        """True after `fit`, or if a fitted classifier was loaded."""
         return self.planes.is_fitted
 
     def features(
@@ -222,7 +247,7 @@ class DeepScat(Classifier):
         threads: int = 1,
         on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> np.ndarray:
-        """Scattering features (n, F) of images (n, height, width) in [0, 1], before logarithm and scale."""
+        """Return scattering features (n, F) of images (n, height, width) in [0, 1], before logarithm and scaling."""
         checked = self.checked(images)
         return scattering_features(self.scattering, checked, threads, self.cache, on_progress, self.checked_pixels)
 
@@ -234,9 +259,25 @@ class DeepScat(Classifier):
         threads: int = 1,
         on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> DeepScat:
-        """Fit the planes to training images, and the temperature of the probabilities to `valid`, (images, labels).
+        """Fit the planes to training images, and the temperature of the probabilities to validation images.
 
-        Without validation images the temperature is that of the training images, and probabilities are too bold.
+        Parameters
+        ----------
+        images : array of shape (n, height, width)
+            Training images in [0, 1].
+        labels : array of int, shape (n,)
+            Their labels.
+        valid : (images, labels), optional
+            Validation images. Without them, training images are used, and probabilities are overconfident.
+        threads : int
+            Number of worker threads; the result does not depend on it.
+        on_progress : callable
+            Called with (description, number done, total).
+
+        Returns
+        -------
+        DeepScat
+            The classifier itself.
         """
         features = self.features(images, threads, on_progress)
         pairs = [(features, self.checked_labels(labels, len(features)))]
@@ -246,7 +287,7 @@ class DeepScat(Classifier):
         return self.fit_features(*pairs[0], *pairs[-1])
 
     def fit_features(self, features, labels, valid_features, valid_labels) -> DeepScat:
-        """As `fit`, from the features (n, F) of the images."""
+        """Fit as `fit` does, from the features (n, F) of the images."""
         columns = self._columns(features)
         if self.options.standardise:
             self.scale.calibrate(columns)
@@ -258,25 +299,25 @@ class DeepScat(Classifier):
         return self
 
     def calibrate(self, features, labels) -> None:
-        """Set the temperature of the probabilities by features (n, F) that the planes were not fitted to."""
+        """Set the temperature of the probabilities from features (n, F) that the planes were not fitted to."""
         with Workers(1):
             self.planes.calibrate(self._scaled(self._columns(features)), labels)
 
     def scores(self, images, threads: int = 1) -> np.ndarray:
-        """Negative squared distances from the planes, (n, n_classes)."""
+        """Return the negative squared distances from the planes, (n, n_classes)."""
         self._check_fitted()
         return self.scores_of_features(self.features(images, threads))
 
     def scores_of_features(self, features: np.ndarray) -> np.ndarray:
-        """As `scores`, from features (n, F)."""
+        """Return scores as `scores` does, from features (n, F)."""
         self._check_fitted()
         with Workers(1):
             return np.ascontiguousarray(-self.planes.distances(self._scaled(self._columns(features))).T)
 
     def predict_proba(self, images, threads: int = 1) -> np.ndarray:
-        """Class probabilities (n, n_classes): planes know none, so distances are scaled as `fit` found best."""
+        """Return class probabilities (n, n_classes): the softmax of scores divided by the temperature of `fit`."""
         scores = self.scores(images, threads).T
-        scores -= scores.max(axis=0)  # the softmax does not see it, and the best stays finite at any temperature
+        scores -= scores.max(axis=0)  # no effect on the softmax, and the best score stays finite
         with np.errstate(over="ignore"):
             return softmax(scores / self.planes.state["temperature"]).T
 
@@ -285,7 +326,7 @@ class DeepScat(Classifier):
             raise TrainingError("This DeepScat has not been fitted; call fit with training images and labels.")
 
     def _columns(self, features: np.ndarray) -> np.ndarray:
-        """Features (F, n), or their logarithms, in float64."""
+        """Return features (F, n), or their logarithms, in float64."""
         columns = np.asarray(features, np.float64).T
         return np.log(np.abs(columns) + LEAST) if self.options.log else columns
 

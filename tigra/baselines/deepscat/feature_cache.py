@@ -1,9 +1,9 @@
-"""Scattering features of images, kept on disk by what the images show: each image is scattered once.
+"""Cache of scattering features on disk, so that each image is scattered once.
 
-One SQLite file in the cache folder for each kind of scattering maps the hash of an image's pixels to its features.
-So another split of the same images, or another fold, finds all of them. Features are written as they are
-made: a run that is stopped has lost nothing. A cache that is damaged or cannot be written costs time, no
-more; it can be deleted at any time.
+For each kind of scattering, one SQLite file in the cache folder maps the hash of an image's pixels to its
+features. So another split or fold of the same images finds them all. Features are saved as they are
+computed, so a stopped run loses nothing. A damaged or read-only cache only costs time. It can be deleted
+at any time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import scipy
 from tigra.baselines.deepscat.scattering import Scattering
 from tigra.models.workers import Workers
 
-FORMAT = 1  # to be raised when features are computed in another way, so that old ones are not used
-AT_ONCE = 64  # images between two looks at the progress
-PATIENCE = 5.0  # seconds to wait for another process that writes
+FORMAT = 1  # increase when features change, so that old ones are not used
+AT_ONCE = 64  # images between two progress reports
+PATIENCE = 5.0  # seconds to wait while another process writes
 
 
 def scattering_features(
@@ -35,12 +35,22 @@ def scattering_features(
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     check: Callable = lambda images, numbers: images,
 ) -> np.ndarray:
-    """Features (n, F) of images (n, height, width), an array or LazyImages.
+    """Return features (n, F) of images (n, height, width), an array or LazyImages.
 
-    threads : worker threads; each image is worked on by one of them, so the result does not depend on them
-    cache : folder in which features are looked for and kept, or None
-    on_progress : called with (what is done, how many, of how many)
-    check : applied to some images and their numbers, may complain
+    Parameters
+    ----------
+    scattering : Scattering
+        The transform.
+    images : array or LazyImages, shape (n, height, width)
+        The images.
+    threads : int
+        Number of worker threads; the result does not depend on it.
+    cache : Path, optional
+        Cache folder.
+    on_progress : callable
+        Called with (description, number done, total).
+    check : callable
+        Applied to images and their indices; may raise an error.
     """
     found = np.empty((len(images), scattering.n_features), scattering.dtype)
     with contextlib.closing(FeatureCache(scattering, cache)) as known, Workers(threads) as workers:
@@ -61,12 +71,12 @@ def scattering_features(
 
 
 def image_key(image: np.ndarray) -> bytes:
-    """Hash of the pixels of an image, whatever their precision."""
+    """Return the hash of the pixels of an image, independent of their dtype."""
     return hashlib.blake2b(np.ascontiguousarray(image, "<f8").data, digest_size=16).digest()
 
 
 class FeatureCache:
-    """Rows of features by image; without a folder, or where it cannot be used, always empty."""
+    """Features by image; always empty without a usable folder."""
 
     def __init__(self, scattering: Scattering, folder: Path | None):
         self.length, self.dtype = scattering.n_features, scattering.dtype.newbyteorder("<")
@@ -79,20 +89,20 @@ class FeatureCache:
         self._open()
 
     def _open(self) -> None:
-        """Open the file, or make it; one that is damaged is made anew."""
+        """Open or create the file; replace it if it is damaged."""
         for _ in range(2):
             with self._or_anew(), contextlib.suppress(OSError):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self.database = _opened(self.path)
-            if self.database is not None or os.path.exists(self.path):  # there, or left alone
+            if self.database is not None or os.path.exists(self.path):  # open, or not to be touched
                 return
 
     @contextlib.contextmanager
     def _or_anew(self):
-        """Let errors of the data base pass; a file that is damaged goes, so that it costs time once only."""
+        """Ignore database errors; delete a damaged file, so that it only costs time once."""
         try:
             yield
-        except sqlite3.OperationalError:  # locked, full or read-only: leave it alone
+        except sqlite3.OperationalError:  # locked, full or read-only: keep it
             pass
         except sqlite3.DatabaseError:
             self.close()
@@ -101,7 +111,7 @@ class FeatureCache:
                 self.path.unlink()
 
     def rows(self, keys: list[bytes]) -> dict[bytes, np.ndarray]:
-        """The features of those images that are known."""
+        """Return the features of the images that are in the cache."""
         if self.database is None:
             return {}
         places = ", ".join("?" * len(keys))
@@ -113,7 +123,7 @@ class FeatureCache:
         return {}
 
     def keep(self, rows: dict[bytes, np.ndarray]) -> None:
-        """Write features for the next time."""
+        """Save features."""
         if self.database is None or not rows:
             return
         packed = [(key, np.ascontiguousarray(row, self.dtype).tobytes()) for key, row in rows.items()]
@@ -124,7 +134,7 @@ class FeatureCache:
             self._open()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self.database is not None:
             self.database.close()
 

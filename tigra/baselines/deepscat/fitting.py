@@ -1,4 +1,4 @@
-"""Fitting DeepScat to a data set, and choosing its settings by upright validation images."""
+"""Fit DeepScat to a data set, and choose its settings on upright validation images."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tigra.datasets.splits import Splits
 from tigra.errors import UsageError
 from tigra.models.notation import parse_architecture
 
-PAPER = "W[2, 5]-PCA[20]"  # what the paper names, for ETH-80
+PAPER = "W[2, 5]-PCA[20]"  # the paper's settings for ETH-80
 
 
 class Trial(NamedTuple):
-    """One setting of DeepScat, and the share of validation images that it names rightly."""
+    """One setting of DeepScat and its accuracy on validation images."""
 
     architecture: str
     log: bool
@@ -30,8 +30,7 @@ class Trial(NamedTuple):
 
 
 def suited(architecture: str, image_shape, labels: np.ndarray) -> str:
-    """The architecture with no more octaves than the image has room for, and no more dimensions than the smallest
-    class can fill.
+    """Limit octaves to the size of the image, and dimensions to the size of the smallest class.
 
     >>> suited("W[2, 5]-PCA[20]", (28, 28), np.repeat([0, 1], 12))
     'W[2, 4]-PCA[10]'
@@ -54,14 +53,30 @@ def fit_deepscat(
     cache: Path | None = None,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> tuple[DeepScat, list[Trial]]:
-    """(a fitted DeepScat, what was tried), from training images and upright validation images alone.
+    """Fit DeepScat to training images; choose its settings on upright validation images.
 
-    architecture, log, standardise, dtype : see `build_deepscat`
-    candidates : lists of further "octaves", "dimension", "log" and "standardise", all combinations of which are tried
-        after the setting that the other arguments give; those that the images do not allow are left out
-    threads : worker threads; the result does not depend on them
-    cache : folder in which features are kept by content, such as `tigra.files.cache.cache_folder()`, or None
-    on_progress : called with (what is done, how many, of how many)
+    Parameters
+    ----------
+    splits : Splits
+        The data set. Test images are not used.
+    architecture, log, standardise, dtype
+        As for `build_deepscat`.
+    candidates : dict of list, optional
+        Further values of "octaves", "dimension", "log" and "standardise". All combinations that the images
+        allow are tried after the setting of the other arguments.
+    threads : int
+        Number of worker threads; the result does not depend on it.
+    cache : Path, optional
+        Folder that caches features by content, such as `tigra.files.cache.cache_folder()`.
+    on_progress : callable
+        Called with (description, number done, total).
+
+    Returns
+    -------
+    model : DeepScat
+        The fitted classifier with the highest validation accuracy, the first in case of ties.
+    trials : list of Trial
+        All settings that were tried, with their accuracies.
     """
     search = _Search(splits, architecture, log, standardise, dtype, threads, cache, on_progress)
     tried = {setting: search.trial(setting) for setting in search.settings(candidates or {})}
@@ -72,7 +87,7 @@ def fit_deepscat(
 
 
 class _Setting(NamedTuple):
-    """What may be chosen."""
+    """The settings that can be chosen."""
 
     octaves: int
     log: bool
@@ -81,9 +96,9 @@ class _Setting(NamedTuple):
 
 
 class _Search:
-    """Settings tried on the same images, which are scattered once for each number of octaves.
+    """Try settings on the same images; features are computed once for each number of octaves.
 
-    labels : of the training and of the validation images
+    `labels` are those of the training and of the validation images.
     """
 
     def __init__(self, splits, architecture, log, standardise, dtype, threads, cache, on_progress):
@@ -99,7 +114,7 @@ class _Search:
         self._features, self._planes = {}, {}
 
     def built(self, setting: _Setting) -> DeepScat:
-        """A DeepScat that is to be fitted."""
+        """Build a DeepScat with this setting."""
         octaves, log, standardise, dimension = setting
         text = f"W[{self.order}, {octaves}]-PCA[{dimension}]"
         model = build_deepscat(text, self.shape, len(self.class_names), log, standardise, self.dtype)
@@ -107,10 +122,10 @@ class _Search:
         return model
 
     def settings(self, candidates: dict) -> list[_Setting]:
-        """The first setting, and all others that the candidates and the images allow."""
+        """Return the first setting and all others that the candidates and the images allow."""
         lists = {name: [value] for name, value in self.first._asdict().items()}
         if not set(candidates) <= set(lists):
-            raise UsageError(f"candidates may be given for {', '.join(lists)}, got {', '.join(map(str, candidates))}.")
+            raise UsageError(f"candidates must be for {', '.join(lists)}, got {', '.join(map(str, candidates))}.")
         for name, values in candidates.items():
             kind = (bool, np.bool_) if name in ("log", "standardise") else (int, np.integer)
             if not isinstance(values, (list, tuple)) or not all(isinstance(value, kind) for value in values):
@@ -120,16 +135,16 @@ class _Search:
         return list(dict.fromkeys([self.first, *possible]))
 
     def most(self, octaves: int) -> int:
-        """The most dimensions that planes can have, 0 if there are too many octaves for the image."""
+        """Return the largest dimension of planes; 0 if there are too many octaves for the image."""
         if octaves > largest_octaves(self.shape):
             return 0
         return largest_dimension(self.labels[0], n_features(self.order, octaves))
 
     def trial(self, setting: _Setting) -> tuple[DeepScat, Trial]:
-        """A DeepScat fitted with this setting, and what it makes of the validation images."""
+        """Fit a DeepScat with this setting; return it with its validation accuracy."""
         train, valid = self.features(setting.octaves)
         kind = setting[:3]
-        if kind not in self._planes:  # planes of the most dimensions; those of fewer are parts of them
+        if kind not in self._planes:  # fit the largest dimension once; smaller ones are parts of it
             wide = self.built(setting._replace(dimension=self.most(setting.octaves)))
             self._planes[kind] = wide.fit_features(train, self.labels[0], valid, self.labels[1])
         model = self.built(setting)
@@ -141,7 +156,7 @@ class _Search:
         self.on_progress(what, done, total)
 
     def features(self, octaves: int) -> list[np.ndarray]:
-        """Features (n, F) of the training and of the validation images."""
+        """Return features (n, F) of the training and of the validation images."""
         if octaves not in self._features:
             model = self.built(self.first._replace(octaves=octaves, dimension=1))
             self._features[octaves] = [

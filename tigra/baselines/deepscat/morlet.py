@@ -1,11 +1,11 @@
-"""Wavelets: the Morlet bank of a scattering network, and the wavelets along its angles.
+"""Wavelets of a scattering network: the Morlet filter bank, and the wavelets along its angles.
 
-Both are written down as discrete Fourier transforms. By Poisson's rule a function sampled on a periodic
-grid has the transform of the continuous one, summed over all shifts by 2 pi; Gaussians fall off so fast
-that one or two shifts each way are enough, and what comes out is real.
+Both are given by their discrete Fourier transforms. By Poisson summation, the transform of a function
+sampled on a periodic grid is that of the continuous function, summed over all shifts by 2 pi. Gaussians
+decay so fast that one or two shifts each way are enough. The transforms are real.
 
     gabor   g(u) = s / (2 pi sigma^2) exp(-(p^2 + s^2 q^2) / (2 sigma^2)) exp(i xi p)
-            p, q = the coordinates of u, turned by the angle; s, the slant, makes the envelope longer across
+            p, q = the coordinates of u, rotated by the angle; the slant s makes the envelope longer across
     morlet  psi = g - K e, with e the same for xi = 0, and K such that psi has mean zero
 """
 
@@ -13,21 +13,21 @@ from __future__ import annotations
 
 import numpy as np
 
-N_ANGLES = 8  # of the wavelets in half a turn; the other half are their complex conjugates
+N_ANGLES = 8  # wavelets in half a turn; the other half are their complex conjugates
 SIGMA, XI = 0.8, 3 * np.pi / 4  # of the finest wavelet: width in pixels, frequency
 SLANT = 4 / N_ANGLES
 
 
 def _frequencies(size: int, sigma: float) -> np.ndarray:
-    """Frequencies (size, shifts) of the grid, and shifted by 2 pi as far as exp(-(sigma w)^2 / 2) is above 1e-20."""
+    """Return frequencies (size, shifts) of the grid, with shifts by 2 pi while exp(-(sigma w)^2 / 2) > 1e-20."""
     n_shifts = 1 if sigma > 1.5 else 2
     return 2 * np.pi * (np.arange(size)[:, None] / size + np.arange(-n_shifts, n_shifts + 1))
 
 
 def padded_size(size: int, octaves: int) -> int:
-    """Pixels along one axis of the periodic grid on which an image of `size` pixels is filtered.
+    """Return the size of the periodic grid on which an image of `size` pixels is filtered, along one axis.
 
-    There is room for the widest filter on both sides, and the size can be halved `octaves` times.
+    It has room for the widest filter on both sides, and can be halved `octaves` times.
 
     >>> [padded_size(size, 5) for size in (26, 28, 34, 50)]
     [96, 96, 96, 128]
@@ -37,9 +37,9 @@ def padded_size(size: int, octaves: int) -> int:
 
 
 def gabor_hat(shape: tuple[int, int], sigma: float, angle: float, xi: float, slant: float) -> np.ndarray:
-    """Transform of a Gabor function on a periodic grid (height, width), centred on the first pixel.
+    """Return the transform of a Gabor function on a periodic grid (height, width), centred on the first pixel.
 
-    angle : from the axis of columns towards the axis of rows
+    `angle` is measured from the axis of columns towards the axis of rows.
 
     >>> gabor_hat((4, 4), sigma=0.8, angle=0.0, xi=0.0, slant=1.0)[0, 0].round(6)  # the sum over all pixels
     np.float64(1.000013)
@@ -52,17 +52,17 @@ def gabor_hat(shape: tuple[int, int], sigma: float, angle: float, xi: float, sla
 
 
 def morlet_hat(shape: tuple[int, int], sigma: float, angle: float, xi: float, slant: float) -> np.ndarray:
-    """Transform of a Morlet wavelet: a Gabor function less as much of its envelope as gives mean zero."""
+    """Return the transform of a Morlet wavelet: a Gabor function minus a multiple of its envelope, with mean 0."""
     wave = gabor_hat(shape, sigma, angle, xi, slant)
     envelope = gabor_hat(shape, sigma, angle, 0.0, slant)
     return wave - wave[0, 0] / envelope[0, 0] * envelope
 
 
 def morlet_bank(shape: tuple[int, int], octaves: int) -> np.ndarray:
-    """Transforms (octaves, N_ANGLES, height, width) of wavelets, one per octave and angle pi k / N_ANGLES.
+    """Return transforms (octaves, N_ANGLES, height, width) of wavelets at octave j and angle pi k / N_ANGLES.
 
-    Scaled so that the sum of their squares is at most 2: a real image has as much energy at w as at -w, so
-    the wavelets and their conjugates then never add to it.
+    They are scaled so that the sum of their squares is at most 2. A real image has equal energy at w and -w,
+    so wavelets and their conjugates together never increase it.
     """
     psi = np.empty((octaves, N_ANGLES, *shape))
     for j in range(octaves):
@@ -72,7 +72,7 @@ def morlet_bank(shape: tuple[int, int], octaves: int) -> np.ndarray:
 
 
 def low_pass(size: int, octaves: int) -> np.ndarray:
-    """Transform (size,) of the Gaussian phi_J along one axis; in the plane it is the product over both.
+    """Return the transform (size,) of the Gaussian phi_J along one axis; in 2D it is the product over both.
 
     >>> low_pass(8, 1).round(3)[:5]
     array([1.   , 0.821, 0.455, 0.176, 0.085])
@@ -82,9 +82,9 @@ def low_pass(size: int, octaves: int) -> np.ndarray:
 
 
 def at_resolution(transform: np.ndarray, r: int, n_axes: int = 2) -> np.ndarray:
-    """The filter for signals that keep every 2^r-th pixel: its frequencies up to theirs, along the last axes.
+    """Return the filter for signals with every 2^r-th pixel: its low frequencies, along the last axes.
 
-    At the highest one, which is both positive and negative, it is the mean of the two.
+    The highest frequency is both positive and negative; there it is the mean of the two.
 
     >>> at_resolution(np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]), 1, n_axes=1)
     array([0., 1., 4., 7.])
@@ -100,9 +100,9 @@ def at_resolution(transform: np.ndarray, r: int, n_axes: int = 2) -> np.ndarray:
 
 
 def angular_filters() -> np.ndarray:
-    """Transforms (4, 2 N_ANGLES) of the filters along the angles of a full turn: phi_a, then psi_a of octaves 0 to 2.
+    """Return transforms (4, 2 N_ANGLES) of the filters along the angles of a full turn: phi_a and psi_a, octaves 0-2.
 
-    The sum of squares of the psi_a is at most 2, as in the plane.
+    The sum of squares of the psi_a is at most 2, as in 2D.
     """
     n_turn, sigma = 2 * N_ANGLES, 2 / np.sqrt(3)
     frequencies = 2 * np.pi * (np.arange(n_turn)[:, None] / n_turn - np.arange(-1, 3))

@@ -1,22 +1,20 @@
-"""W[order, octaves]: the roto-translation scattering of an image, features that are not learned.
+"""W[order, octaves]: the roto-translation scattering of an image, which gives fixed features.
 
-An image goes through wavelets and the modulus, once or twice, and is averaged at the end. The second time the
-wavelets act along the angles of the first ones, too. Turning an image by pi / N_ANGLES turns every map, and
-moves its angle k to k + 1; all maps are averaged over k and over the plane, so that the features stay.
+Wavelets and the modulus are applied to an image once or twice, then averaged. The second time, the wavelets also act
+along the angles of the first ones. Rotating an image by pi / N_ANGLES rotates every map and moves its angle k to
+k + 1. All maps are averaged over k and over the plane, so the features are invariant.
 
     x                                  order 0: S = x * phi
     U1[j1](k) = |x * psi[j1, k]|       order 1: S[j1] = mean_k U1[j1](k) * phi
     Y[j1, j2, d](k) = U1[j1](k) * psi[j2, k + d]
     U2 = |Y convolved along k|         order 2: S[j1, j2, d, filter] = mean_k U2 * phi
 
-with j1 < j2, the angle d of the second wavelet relative to the first, and four filters along k. To these are added
-S[j1, filter] from Y = U1[j1](k) * phi and three filters. Each feature is the mean of its S over the plane. The
-angles run through a full turn, k = 0 .. 2 N_ANGLES - 1; for a real image those of the second half give the
-conjugates of the first.
+with j1 < j2, the angle d of the second wavelet relative to the first, and four filters along k. Order 2 also has
+S[j1, filter] from Y = U1[j1](k) * phi and three filters. Each feature is the mean of its S over the plane. The angles
+are k = 0 .. 2 N_ANGLES - 1, a full turn. For a real image, the second half gives the conjugates of the first.
 
-A signal is stored with one pixel out of 2^r along each axis; r is its resolution. It is mirrored at its borders
-before it is filtered, and keeps one octave more than its filter's bandwidth needs (`oversampling`), so that
-little is aliased.
+A signal at resolution r is stored with one of 2^r pixels along each axis. It is mirrored at its borders before it is
+filtered. It keeps one octave more than the bandwidth of its filter needs (`oversampling`), to reduce aliasing.
 """
 
 from __future__ import annotations
@@ -39,11 +37,11 @@ from tigra.errors import UsageError
 LARGEST_ORDER = 2
 N_TURN = 2 * N_ANGLES
 N_FILTERS = 4  # along the angles: one low-pass, three wavelets
-FULL_RESOLUTION = 99  # as oversampling: nothing is sub-sampled
+FULL_RESOLUTION = 99  # value of oversampling without sub-sampling
 
 
 def n_features(order: int, octaves: int) -> int:
-    """How many numbers describe an image.
+    """Return the number of features of an image.
 
     >>> n_features(2, 5)  # 1 + 5 + 5 * 3 + 10 pairs * 8 angles * 4 filters
     341
@@ -56,12 +54,22 @@ def n_features(order: int, octaves: int) -> int:
 class Scattering:
     """The scattering transform for images of one shape.
 
-    order : 0 to 2, how often wavelets are applied
-    octaves : J, how many scales there are; the widest average is over some 2^J pixels
-    dtype : float32 or float64, of the maps and the features. In float32 features are the same to some 1e-6 of
-        themselves (tests/baselines/test_scattering.py), far less than what tells two images apart, in half the time
-    oversampling : octaves that maps keep beyond what critical sampling would, at least 1
+    Parameters
+    ----------
+    order : int
+        How often wavelets are applied, 0 to 2.
+    octaves : int
+        Number of scales J; the widest average is over about 2^J pixels.
+    shape : (int, int)
+        Height and width of the images.
+    dtype : {"float32", "float64"}
+        Precision of maps and features. float32 takes half the time, with relative errors of about 1e-6
+        (tests/baselines/test_scattering.py), far less than the difference between two images.
+    oversampling : int
+        Octaves that maps keep beyond critical sampling, at least 1.
 
+    Examples
+    --------
     >>> scattering = Scattering(2, 2, (8, 8), dtype="float64", oversampling=FULL_RESOLUTION)
     >>> image = np.random.default_rng(0).random((8, 8))
     >>> np.allclose(scattering.features(image), scattering.features(np.rot90(image)), rtol=1e-10)
@@ -71,30 +79,30 @@ class Scattering:
     positive_state = nonnegative_state = ()
 
     def __init__(self, order: int, octaves: int, shape: tuple[int, int], dtype="float32", oversampling: int = 1):
-        self.params: dict = {}  # nothing is learned,
-        self.state: dict = {}  # nor fitted
+        self.params: dict = {}  # nothing is trained
+        self.state: dict = {}  # or fitted
         if not 0 <= order <= LARGEST_ORDER:
-            raise UsageError(f"The order of a scattering is from 0 to {LARGEST_ORDER}, got {order}.")
+            raise UsageError(f"The order of a scattering must be from 0 to {LARGEST_ORDER}, got {order}.")
         if not 1 <= octaves <= largest_octaves(shape):
             raise UsageError(
-                f"Images of {shape[0]}x{shape[1]} pixels can be scattered in 1 to {largest_octaves(shape)} octaves, got"
-                f" {octaves}: the widest wavelet must not be much wider than the image."
+                f"Images of {shape[0]}x{shape[1]} pixels allow 1 to {largest_octaves(shape)} octaves, got {octaves};"
+                " the widest wavelet must not be much wider than the image."
             )
         if oversampling < 1:
-            raise UsageError(f"oversampling must be at least 1, got {oversampling}: with less, maps are aliased.")
+            raise UsageError(f"oversampling must be at least 1, got {oversampling}; with less, maps are aliased.")
         self.order, self.octaves, self.shape = order, octaves, tuple(shape)
         self.dtype, self.oversampling = np.dtype(dtype), oversampling
 
     @property
     def n_features(self) -> int:
-        """How many numbers `features` gives."""
+        """Number of features of an image."""
         return n_features(self.order, self.octaves)
 
     # --- what is made once -----------------------------------------------------------------------------
 
     @cached_property
     def padded(self) -> tuple[int, int]:
-        """(height, width) of the periodic grid at full resolution."""
+        """Height and width of the periodic grid at full resolution."""
         height, width = (padded_size(size, self.octaves) for size in self.shape)
         return height, width
 
@@ -102,7 +110,7 @@ class Scattering:
     def psi(self) -> dict:
         """Transforms of the wavelets, (j, r) -> (N_ANGLES, height, width) for signals at resolution r.
 
-        They hold the low frequencies only, half or a quarter along each axis, where the rest is nothing but rounding.
+        They only have the low frequencies, half or a quarter along each axis, if the rest is rounding error.
         """
         bank, octaves = _bank(self.padded, self.octaves), range(self.octaves)
         needed = {(j, 0) for j in octaves}
@@ -111,7 +119,7 @@ class Scattering:
         return {(j, r): self._narrowed(at_resolution(bank[j], r), max(self.resolution(j) - r, 0)) for j, r in needed}
 
     def _narrowed(self, psi: np.ndarray, most: int) -> np.ndarray:
-        """psi without high frequencies, halved as often as these are negligible, but at most `most` times."""
+        """Return psi without negligible high frequencies, halved at most `most` times."""
         least = np.finfo(self.dtype).eps / 100 * np.abs(psi).max()
         while most > 0:
             height, width = psi.shape[-2:]
@@ -123,7 +131,7 @@ class Scattering:
 
     @cached_property
     def phi(self) -> list[np.ndarray]:
-        """Transform of the low-pass filter for each resolution."""
+        """Transforms of the low-pass filter for each resolution."""
         return [
             np.outer(*(at_resolution(low_pass(size, self.octaves), r, n_axes=1) for size in self.padded)).astype(
                 self.dtype
@@ -165,18 +173,18 @@ class Scattering:
         return np.concatenate([matrix.real, matrix.imag]).astype(self.dtype)
 
     def prepare(self) -> None:
-        """Make now, once, what the threads that work on images will share."""
+        """Compute what the worker threads share."""
         for name in ("weights", "psi", "phi", "turns")[: [1, 2, 4][self.order]]:
             getattr(self, name)
 
     def resolution(self, j: int) -> int:
-        """Resolution at which a map of octave j is kept."""
+        """Return the resolution at which a map of octave j is stored."""
         return max(j - self.oversampling, 0)
 
     # --- from an image to its features -------------------------------------------------------------------
 
     def features(self, image: np.ndarray) -> np.ndarray:
-        """The features of one image: order 0, order 1 by j1, order 2 by j1, j2, d and filter along the angles."""
+        """Return the features of one image: order 0, order 1 by j1, order 2 by j1, j2, d and filter along angles."""
         image = np.asarray(image, self.dtype)
         found = [[self.weights[0] @ image.ravel()]]
         if self.order > 0:
@@ -189,7 +197,7 @@ class Scattering:
         return np.concatenate(found).astype(self.dtype)
 
     def _second_order(self, j1: int, r: int, spectra: np.ndarray):
-        """Yield the features that begin with the maps U1[j1], given by their spectra (N_ANGLES, height, width)."""
+        """Yield the order-2 features of the maps U1[j1], given by their spectra (N_ANGLES, height, width)."""
         y = self.filtered(spectra * self.phi[r], r, self.resolution(self.octaves)).real
         yield self._along_angles(np.stack([y, np.zeros_like(y)]), self.resolution(self.octaves))[1:]
         for j2 in range(j1 + 1, self.octaves):
@@ -202,7 +210,7 @@ class Scattering:
                 yield self._along_angles(np.stack([y.real, y.imag * signs[:, None, None]]), r2)
 
     def _along_angles(self, parts: np.ndarray, r: int) -> np.ndarray:
-        """Features (N_FILTERS,) of Y, given as (real and imaginary part, k of half a turn, height, width)."""
+        """Return features (N_FILTERS,) of Y, given as (real and imaginary part, k of half a turn, height, width)."""
         values = self.turns @ parts.reshape(N_TURN, -1)
         values *= values
         n = len(values) // 2
@@ -213,12 +221,12 @@ class Scattering:
     # --- filtering ---------------------------------------------------------------------------------------
 
     def spectrum(self, maps: np.ndarray, r: int) -> np.ndarray:
-        """Transform of maps (..., height, width) at resolution r, mirrored to fill the periodic grid."""
+        """Return the transform of maps (..., height, width) at resolution r, mirrored to fill the periodic grid."""
         rows, columns = (mirrored_places(n, m >> r) for n, m in zip(maps.shape[-2:], self.padded, strict=True))
         return scipy.fft.fft2(maps[..., rows[:, None], columns])
 
     def bands(self, spectrum: np.ndarray, j: int, r: int) -> np.ndarray:
-        """What a signal at resolution r, given by its spectrum, has of octave j: complex (N_ANGLES, height, width)."""
+        """Return octave j of a signal at resolution r, given by its spectrum: complex (N_ANGLES, height, width)."""
         psi = self.psi[j, r]
         return self.filtered(low_frequencies(spectrum, psi.shape[-2:]) * psi, r, max(self.resolution(j), r))
 
@@ -229,12 +237,12 @@ class Scattering:
         """
         height, width = (sampled_size(size, 2**new_r) for size in self.shape)
         spectra = folded(spectra, *(size >> new_r for size in self.padded)) * self.dtype.type(0.25 ** (new_r - r))
-        rows = scipy.fft.ifft(spectra, axis=-2)[..., :height, :]  # the rest would be dropped in the end
+        rows = scipy.fft.ifft(spectra, axis=-2)[..., :height, :]  # the other rows are not needed
         return scipy.fft.ifft(rows, axis=-1)[..., :width]
 
 
 def low_frequencies(spectra: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """The part of spectra (..., height, width) that a coarser grid of this shape has, too.
+    """Return the part of spectra (..., height, width) that a coarser grid of this shape has, too.
 
     >>> low_frequencies(np.arange(16).reshape(4, 4), (2, 2))
     array([[ 0,  3],
@@ -248,7 +256,7 @@ def low_frequencies(spectra: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def folded(spectra: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Spectra summed over the frequencies that become equal on a coarser grid (height, width).
+    """Sum spectra over the frequencies that become equal on a coarser grid (height, width).
 
     Divided by the number of pixels that make one, it is the transform of every so many-th row and column.
 
@@ -264,13 +272,13 @@ def folded(spectra: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def sampled_size(size: int, step: int) -> int:
-    """How many of `size` pixels are left when every step-th is kept, from the first on."""
+    """Return how many of `size` pixels remain if every step-th is kept, from the first on."""
     return 1 + (size - 1) // step
 
 
 @lru_cache(64)
 def mirrored_places(n: int, m: int) -> np.ndarray:
-    """Which of n pixels stands at each of m places of a periodic axis that begins with them.
+    """Return which of n pixels is at each of m places of a periodic axis that begins with them.
 
     The others are mirror images, with the border pixel twice; where their number is odd, one more stands on the left.
 
@@ -289,7 +297,7 @@ def _bank(shape, octaves):
 
 
 def largest_octaves(shape: tuple[int, int]) -> int:
-    """The most octaves for images of this shape: 2^J is at most twice their smaller side.
+    """Return the largest number of octaves for images of this shape: 2^J is at most twice the smaller side.
 
     >>> largest_octaves((26, 26)), largest_octaves((50, 50))
     (5, 6)

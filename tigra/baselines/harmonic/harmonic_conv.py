@@ -1,9 +1,9 @@
-"""Harmonic convolution: the layer HRC[in, out], whose filters turn with the image (Worrall et al. 2017).
+"""Harmonic convolution: the layer HRC[in, out], equivariant to rotations (Worrall et al. 2017).
 
-Harmonic maps are complex numbers for each rotation order n = 0, 1. They are kept as real arrays
-(order, part, C, H, W, B), part 0 the real and part 1 the imaginary one: a gradient with respect to such an array is
-the pair dE/dRe, dE/dIm. When the image is turned by an angle, a map of order n turns and is multiplied by a phase
-exp(i n angle); its modulus is not.
+Harmonic maps are complex maps for each rotation order n = 0, 1. They are stored as real arrays
+(order, part, C, H, W, B) with parts real and imaginary. A gradient with respect to such an array is the pair dE/dRe,
+dE/dIm. When the image is rotated by an angle, a map of order n is rotated and multiplied by exp(i n angle), so its
+modulus is only rotated.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tigra.baselines.harmonic.kernels import orbit_sums, orbit_sums_adjoint
 from tigra.baselines.planes.planes import PlaneLayer
 from tigra.errors import ShapeError
 
-SIZE, N_RINGS = 5, 4  # pixels of a filter's side, radii of its rings
-EVEN_ORBITS = (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)  # a pixel of each, as (row, column) from the centre
+SIZE, N_RINGS = 5, 4  # side of a filter in pixels, number of its rings
+EVEN_ORBITS = (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)  # one pixel of each, as (row, column) from the centre
 ODD_ORBITS = (0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2)
 
 
@@ -27,19 +27,29 @@ class HarmonicConv(PlaneLayer):
         W_m = exp(-i phase_m) sum_a B_m[a] radial_m[a]        m = 0, 1; W_{-1} = conj(W_1)
         z_o = sum_n y_n * W_{o-n}                             zeros outside of the planes, which keep their size
 
-    B_m[a] is the ring of radius r_a times exp(-i m angle) (`ring_basis`); radial_m[a] and phase_m belong to a pair
-    of maps, c in and c' out.
+    B_m[a] is the ring of radius r_a times exp(-i m angle) (`ring_basis`). Each pair of input and output maps has
+    its own radial_m[a] and phase_m.
 
-    radial : array (2, 4, C_in, C_out), m and ring first, in units of `unit`
-    phase : array (2, C_in, C_out), or None for filters without phases
-    real : whether planes (C, H, W, B) come in, as order 0, instead of harmonic maps (2, 2, C, H, W, B)
-    unit : what radial is measured in. Weights of rings are small and phases are of the order of 1, so with one step
-        size for all, Adam would change the former too fast: units of 1/10 slow them down by 10.
+    Parameters
+    ----------
+    radial : array of shape (2, 4, C_in, C_out)
+        Weights of the rings, in units of `unit`; m and ring come first.
+    phase : array of shape (2, C_in, C_out) or None
+        Phases; None for filters without phases.
+    real : bool
+        True if the input is planes (C, H, W, B) of order 0 instead of harmonic maps (2, 2, C, H, W, B).
+    unit : float
+        Unit of `radial`. Weights of rings are small and phases of the order of 1, so Adam with one learning rate
+        would change the former too fast. A unit of 1/10 slows them down by 10.
 
-    How it is computed. Pixels at mirrored places have the same weight but for its sign, so they are added first
-    (`orbit_sums`), and a row of the image is one product of a matrix (2 C_out, 24 C_in) with those sums, for each
-    order. That is four times fewer multiplications than with 25 pixels each, and exactly the same function.
+    Notes
+    -----
+    Pixels at mirrored places have the same weight up to sign, so they are added first (`orbit_sums`). Then each row
+    of the image is one product of a matrix (2 C_out, 24 C_in) with these sums, for each order. This takes four times
+    fewer multiplications than 25 pixels each, for the same function.
 
+    Examples
+    --------
     >>> layer = HarmonicConv(np.zeros((2, 4, 1, 1)), np.zeros((2, 1, 1)), real=True)
     >>> layer.params["radial"][0, 0] = 1.0  # the innermost ring of m = 0: about one pixel
     >>> pixel = np.diag([0.0, 1.0, 0.0]).reshape(1, 3, 3, 1)
@@ -60,12 +70,12 @@ class HarmonicConv(PlaneLayer):
 
     @staticmethod
     def shapes(n_in: int, n_out: int, phases: bool = True) -> dict[str, tuple[int, ...]]:
-        """Name -> shape of the parameters."""
+        """Return name -> shape of the parameters."""
         return {"radial": (2, N_RINGS, n_in, n_out)} | ({"phase": (2, n_in, n_out)} if phases else {})
 
     @classmethod
     def init(cls, n_in, n_out, rng, dtype, real=False, phases=True, unit=0.1) -> HarmonicConv:
-        """Start values of the original: radial N(0, (0.7 sqrt(2 / (4 C_in C_out)))^2), phase U[0, 2 pi)."""
+        """Initialise as the original: radial N(0, (0.7 sqrt(2 / (4 C_in C_out)))^2), phase U[0, 2 pi)."""
         deviation = 0.7 * np.sqrt(2.0 / (N_RINGS * n_in * n_out)) / unit
         shapes = cls.shapes(n_in, n_out, phases)
         radial = (deviation * rng.standard_normal(shapes["radial"])).astype(dtype)
@@ -88,7 +98,7 @@ class HarmonicConv(PlaneLayer):
         return z
 
     def backward(self, grad_z: np.ndarray) -> np.ndarray:
-        """dE/dz  ->  dE/dy; fills grads radial, phase. The orbit sums are made again, row by row."""
+        """dE/dz  ->  dE/dy; fills grads radial, phase. The orbit sums are computed again, row by row."""
         frames, matrices, n_batch = self._take_cache()
         n_out, (height, width) = grad_z.shape[2], grad_z.shape[3:5]
         grad_frames = self._space.array("grad_frames", frames.shape, frames.dtype)
@@ -99,7 +109,7 @@ class HarmonicConv(PlaneLayer):
             row.reshape(2, 2, n_out, width, n_batch)[:] = grad_z[:, :, :, i]
             for order, sums in enumerate(self._sums(frames, i, n_batch)):
                 grad_matrices[order] += row[order] @ sums.T
-                np.matmul(matrices[order].T, row[order], out=sums)  # the sums give way to their gradients
+                np.matmul(matrices[order].T, row[order], out=sums)  # overwrite the sums by their gradients
             self._sums_adjoint(grad_frames, i, n_batch)
         self._fill_grads(grad_matrices)
         inside = grad_frames.reshape(*frames.shape[:4], width + 4, n_batch)[:, :, :, 2:-2, 2:-2]
@@ -108,14 +118,14 @@ class HarmonicConv(PlaneLayer):
     # --- planes in frames, and their orbit sums --------------------------------------------------------
 
     def _checked(self, y) -> np.ndarray:
-        """y as (orders, parts, C, H, W, B); a real image has one order and one part."""
+        """Return y as (orders, parts, C, H, W, B); a real image has one order and one part."""
         n_in = self.params["radial"].shape[2]
         if self.real:
             return self._check_planes(y, n_in)[None, None]
         return self._check_harmonics(y, n_in)
 
     def _framed(self, y) -> np.ndarray:
-        """(orders, 2, C, H + 4, (W + 4) B), zero outside of the planes; a real image has imaginary parts of 0."""
+        """Return y padded with zeros, (orders, 2, C, H + 4, (W + 4) B); a real image has imaginary part 0."""
         n_orders, n_parts, n_maps, height, width, n_batch = y.shape
         frames = self._space.array("frames", (n_orders, 2, n_maps, height + 4, (width + 4) * n_batch), y.dtype)
         frames.fill(0)
@@ -123,20 +133,20 @@ class HarmonicConv(PlaneLayer):
         return frames
 
     def _rows(self, frames, n_batch):
-        """Arrays for the sums of a row: (order out, same or other order in, part, orbit, C, W B), and scratch."""
+        """Return arrays for the sums of a row, (order out, same or other order, part, orbit, C, W B), and scratch."""
         n_maps, length = frames.shape[2], frames.shape[4]
         sums = self._space.array("sums", (2, 2, 2, 6, n_maps, length - 4 * n_batch), frames.dtype)
         return sums, self._space.array("scratch", (10, length), frames.dtype)
 
     def _sums(self, frames, i, n_batch) -> list[np.ndarray]:
-        """For each order that goes out, the sums of row i from which it is made, as a matrix (.., W B)."""
+        """Return the sums of row i for each output order, as a matrix (.., W B)."""
         sums, scratch = self._rows(frames, n_batch)
         for n, (real, imaginary) in enumerate(frames):
             orbit_sums(real, imaginary, i, n_batch, 1 - 2 * n, sums[n, 0], sums[1 - n, 1], scratch)
         return self._used(sums)
 
     def _sums_adjoint(self, grad_frames, i, n_batch) -> None:
-        """Hand the gradients that stand in place of the sums down to the framed planes."""
+        """Add the gradients, which have replaced the sums, to the framed planes."""
         sums, scratch = self._rows(grad_frames, n_batch)
         if self.real:
             sums[0, 0, 1] = 0  # not used, so without a gradient
@@ -144,19 +154,19 @@ class HarmonicConv(PlaneLayer):
             orbit_sums_adjoint(sums[n, 0], sums[1 - n, 1], i, n_batch, 1 - 2 * n, real, imaginary, scratch)
 
     def _used(self, sums) -> list[np.ndarray]:
-        """Of a real image order 0 sees the real part of the same order alone, order 1 the other order alone."""
+        """Return the sums in use; of a real image, order 0 uses the real part and order 1 the other order only."""
         parts = [sums[0, 0, 0], sums[1, 1]] if self.real else [sums[0], sums[1]]
         return [part.reshape(-1, sums.shape[-1]) for part in parts]
 
     # --- from parameters to matrices, and back -----------------------------------------------------------
 
     def _ring_weights(self) -> np.ndarray:
-        """A_m[a] = radial_m[a] exp(-i phase_m), complex (2, 4, C_in, C_out)."""
+        """Return A_m[a] = radial_m[a] exp(-i phase_m), complex (2, 4, C_in, C_out)."""
         radial, phase = self.params["radial"], self.params.get("phase")
         return self.unit * radial if phase is None else self.unit * radial * np.exp(-1j * phase)[:, None]
 
     def _matrices(self, dtype) -> list[np.ndarray]:
-        """For each order that goes out, (2 C_out, ..) real: the complex weights of the orbits."""
+        """Return the complex weights of the orbits as a real matrix (2 C_out, ..) for each output order."""
         even, odd = (np.einsum("ak,aco->okc", c, a) for c, a in zip(orbit_basis(), self._ring_weights(), strict=True))
         same, plus, minus = _as_real(even), _as_real(odd), _as_real(odd.conj())
         n_out = len(even)
@@ -166,7 +176,7 @@ class HarmonicConv(PlaneLayer):
         return [np.ascontiguousarray(block.reshape(2 * n_out, -1), dtype=dtype) for block in blocks]
 
     def _fill_grads(self, grad_matrices) -> None:
-        """From dE/dmatrices to dE/dA, and on to radial and phase."""
+        """Fill the gradients of radial and phase from dE/dmatrices, through dE/dA."""
         n_in, n_out = self.params["radial"].shape[2:]
         if self.real:
             first = grad_matrices[0].reshape(2, n_out, 1, 6, n_in)
@@ -186,7 +196,7 @@ class HarmonicConv(PlaneLayer):
 
 
 def _as_real(weights: np.ndarray) -> np.ndarray:
-    """Complex (C_out, orbit, C_in) as the real (2, C_out, 2, orbit, C_in) that multiplies [Re; Im] to [Re; Im]."""
+    """Return complex (C_out, orbit, C_in) as real (2, C_out, 2, orbit, C_in), which maps [Re; Im] to [Re; Im]."""
     rows = np.stack([weights.real, -weights.imag], axis=1), np.stack([weights.imag, weights.real], axis=1)
     return np.stack(rows)
 
@@ -198,10 +208,10 @@ def _as_complex(grad: np.ndarray) -> np.ndarray:
 
 @cache
 def ring_basis(m: int, size: int = SIZE, n_rings: int = N_RINGS) -> np.ndarray:
-    """B_m, complex (rings, size, size): rings of radii from 0 (m = 0) or 1 to n_rings - 1/2, times exp(-i m angle).
+    """Return B_m, complex (rings, size, size): rings of radii 0 (m = 0) or 1 to n_rings - 1/2, times exp(-i m angle).
 
-    On each ring stand 101 points (or more for large filters) at equal angles; each shares itself among the pixels
-    by a Gaussian of deviation 1/2, whose weights sum to 1 over the filter. Angles run from the right over the top.
+    Each ring has 101 points (or more for large filters) at equal angles. Each point is spread over the pixels by a
+    Gaussian of deviation 1/2, whose weights sum to 1 over the filter. Angles run from the right over the top.
 
     >>> bool(np.abs(ring_basis(1) + 1j * np.rot90(ring_basis(1), axes=(1, 2))).max() < 1e-12)  # turned: a phase
     True
@@ -217,12 +227,12 @@ def ring_basis(m: int, size: int = SIZE, n_rings: int = N_RINGS) -> np.ndarray:
     weights /= weights.sum(axis=(2, 3), keepdims=True)
     basis = np.einsum("n,anij->aij", np.exp(-1j * m * angles), weights)
     turns = [(-1j) ** (m * k) * np.rot90(basis, k, axes=(1, 2)) for k in range(4)]
-    return sum(turns, np.zeros_like(basis)) / 4  # equal but for 1e-12: 101 points cannot lie on four quarters alike
+    return sum(turns, np.zeros_like(basis)) / 4  # equal up to 1e-12, since 101 is not a multiple of 4
 
 
 @cache
 def orbit_basis() -> tuple[np.ndarray, np.ndarray]:
-    """Weights of the orbits in the rings, (4, 6) each: of even orbits in B_0, of odd ones in B_1."""
+    """Return the weights of the orbits in the rings, (4, 6) each: even orbits in B_0, odd ones in B_1."""
     middle = SIZE // 2
     even, odd = (
         np.stack([ring_basis(m)[:, middle + row, middle + column].real for row, column in orbits], axis=1)

@@ -1,6 +1,6 @@
-"""Compiled loops of harmonic networks. Rules are those of `tigra.kernels`; the batch is last.
+"""Compiled loops of harmonic networks. The rules of `tigra.kernels` apply; the batch is last.
 
-A harmonic filter of 5x5 pixels is symmetric, so pixels are added before they are multiplied: those at the same
+A harmonic filter of 5x5 pixels is symmetric, so pixels are added before they are multiplied. Pixels at the same
 distance along rows and columns form an *orbit*. In rows and columns from the centre, with signs for odd filters:
 
     even (m = 0)      (0,0)   (0,1)+(1,0)   (0,2)+(2,0)   (1,1)   (1,2)+(2,1)   (2,2)      with all mirror images

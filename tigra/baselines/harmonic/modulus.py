@@ -1,7 +1,7 @@
-"""Layers between harmonic convolutions: they change the modulus of complex numbers, and leave the phase alone.
+"""Layers between harmonic convolutions, which change the modulus of complex maps but not the phase.
 
-So they keep what harmonic convolutions promise: when the image turns, maps turn and get a phase. Maps are real arrays
-(2 orders, 2 parts, C, H, W, B), see `tigra.baselines.harmonic.harmonic_conv`.
+So they keep the equivariance of harmonic convolutions. Maps are real arrays (2 orders, 2 parts, C, H, W, B), see
+`tigra.baselines.harmonic.harmonic_conv`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from tigra.baselines.harmonic.kernels import (
 from tigra.baselines.planes.planes import PlaneLayer
 from tigra.errors import ShapeError
 
-FLOOR = 1e-4  # of the squared modulus, so that dividing by it is safe
-HEAD_FLOOR = 1e-12  # the same in the head, which does not divide by small numbers but in its slope
+FLOOR = 1e-4  # of the squared modulus, which is a divisor
+HEAD_FLOOR = 1e-12  # the same in the head, which only divides by it in its gradient
 EPSILON = 1e-3  # added to the variance
 DECAY = 0.99  # of the running averages
 
 
 class ModulusLayer(PlaneLayer):
-    """What both layers have in common: y = relu(a) / r * z with a = scale r + offset, for each order and map."""
+    """Base class: y = relu(a) / r * z with a = scale r + offset, for each order and map."""
 
     def decisions(self, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
-        """Where the rectifier lets the map through."""
+        """Return where the ReLU is active."""
         return [y != 0]
 
     def _apply(self, z, scale, offset) -> np.ndarray:
@@ -36,7 +36,7 @@ class ModulusLayer(PlaneLayer):
         return y
 
     def _gradient_sums(self, z, scale, offset, grad) -> np.ndarray:
-        """Sums over places and images of g_a = dE/da and of g_a r, (2, orders, C), in float64."""
+        """Return sums over places and images of g_a = dE/da and of g_a r, (2, orders, C), in float64."""
         sums = np.empty((2, *scale.shape))
         modulus_gradient_sums(_flat(z), FLOOR, scale, offset, _flat(grad), self._scratch(z.dtype), sums)
         return sums
@@ -53,12 +53,17 @@ class ModulusLayer(PlaneLayer):
 
 
 class ModulusReLU(ModulusLayer):
-    """HCN[n], the complex ReLU: the modulus r is moved by a bias, and cut off at 0.
+    """Complex ReLU, HCN[n]: add a bias to the modulus r and apply a ReLU to it.
 
         y = relu(r + b) / r * z            r = sqrt(max(abs(z)^2, 1e-4))
 
-    bias : array (2, C), b for each order and map
+    Parameters
+    ----------
+    bias : array of shape (2, C)
+        b for each order and map.
 
+    Examples
+    --------
     >>> z = np.array([3.0, 4.0, 0.0, 0.0]).reshape(2, 2, 1, 1, 1, 1)  # order 0: 3 + 4i, order 1: 0
     >>> ModulusReLU(np.array([[-2.5], [0.0]])).forward(z).ravel()  # modulus 5 becomes 2.5
     array([1.5, 2. , 0. , 0. ])
@@ -71,7 +76,7 @@ class ModulusReLU(ModulusLayer):
 
     @classmethod
     def init(cls, n_maps: int, rng, dtype) -> ModulusReLU:
-        """The original's start: U[-a, a] with a = sqrt(6 / (2 + 2 C))."""
+        """Initialise as the original: U[-a, a] with a = sqrt(6 / (2 + 2 C))."""
         limit = float(np.sqrt(6.0 / (2 + 2 * n_maps)))
         return cls(rng.uniform(-limit, limit, (2, n_maps)).astype(dtype))
 
@@ -92,20 +97,28 @@ class ModulusReLU(ModulusLayer):
 
 
 class ModulusNorm(ModulusLayer):
-    """HBN[n], batch normalisation of the modulus, and the complex ReLU.
+    """Batch normalisation of the modulus and complex ReLU, HBN[n].
 
         r_hat = (r - mean) / sqrt(variance + 1e-3)        y = relu(gamma r_hat + beta) / r * z
 
-    gamma, beta : arrays (2, C), for each order and map
+    Parameters
+    ----------
+    gamma, beta : arrays of shape (2, C)
+        Scale and offset for each order and map.
+    running_mean, running_variance : arrays of shape (2, C)
+        Averages over the training steps with weights 0.99^k.
+    total : array of shape (1,)
+        Sum of these weights, by which the averages are divided.
 
-    In training mean and variance are those of r over all places and all images *of the batch*, also when the batch
-    is cut into micro-batches: `measure` gives a part's sums, and `given` and `given_back` take the sums of all
-    parts (`tigra.models.batch_statistics`). Elsewhere they are running averages over the steps of the training, one
-    image does not touch another, and both are constants.
+    Notes
+    -----
+    In training, mean and variance are those of r over all places and all images *of the batch*, even if the batch is
+    split into micro-batches: `measure` returns the sums of a part, and `given` and `given_back` take the sums of all
+    parts (`tigra.models.batch_statistics`). Otherwise they are running averages, which are constant, and images do
+    not influence each other.
 
-    state : running_mean, running_variance (2, C), averages with weights 0.99^k that do not sum to 1 yet; total (1,),
-        the sum of these weights, by which they are divided
-
+    Examples
+    --------
     >>> layer = ModulusNorm.init(1, "float64")
     >>> z = np.array([1.0, 3.0, 0.0, 0.0, 2.0, 2.0, 0.0, 0.0]).reshape(2, 2, 1, 1, 2, 1)
     >>> layer.is_training = True
@@ -121,18 +134,18 @@ class ModulusNorm(ModulusLayer):
         if gamma.ndim != 2 or len(gamma) != 2 or gamma.shape != beta.shape:
             raise ShapeError(f"ModulusNorm needs gamma and beta (2, C), got {gamma.shape} and {beta.shape}.")
         self.state = {"running_mean": running_mean, "running_variance": running_variance, "total": total}
-        self.given: np.ndarray | None = None  # totals of the whole batch, where this is a part of one
+        self.given: np.ndarray | None = None  # totals of the whole batch, if this is a part of one
         self.given_back: np.ndarray | None = None
 
     @classmethod
     def init(cls, n_maps: int, dtype) -> ModulusNorm:
-        """gamma 1 and beta 0; nothing seen yet."""
+        """Start with gamma 1, beta 0 and empty averages."""
         shape = (2, n_maps)
         beta, mean, variance = (np.zeros(shape, dtype) for _ in range(3))
         return cls(np.ones(shape, dtype), beta, mean, variance, np.zeros(1, dtype))
 
     def measure(self, z: np.ndarray) -> np.ndarray:
-        """Of a part of a batch: how many numbers, their sum and their sum of squares, (3, 2, C) in float64."""
+        """Return count, sum and sum of squares of r in a part of a batch, (3, 2, C) in float64."""
         z = np.ascontiguousarray(self._check_harmonics(z, self.params["gamma"].shape[1]))
         totals = np.empty((3, *self.params["gamma"].shape))
         modulus_sums(_flat(z), FLOOR, self._scratch(z.dtype), totals[1:])
@@ -140,7 +153,7 @@ class ModulusNorm(ModulusLayer):
         return totals
 
     def observe(self, totals: np.ndarray) -> None:
-        """Take the totals of a batch into the running averages, once a step."""
+        """Update the running averages by the totals of a batch, once per step."""
         mean, variance = _moments(totals)
         for name, new in {"running_mean": mean, "running_variance": variance, "total": np.ones(1)}.items():
             old = self.state[name].astype(np.float64)
@@ -150,7 +163,7 @@ class ModulusNorm(ModulusLayer):
         """(2, 2, C, H, W, B)  ->  the same shape."""
         gamma, beta = (self.params[name].astype(np.float64) for name in ("gamma", "beta"))
         z = np.ascontiguousarray(self._check_harmonics(z, gamma.shape[1]))
-        count, mean, variance = None, np.zeros(1), np.ones(1)  # before the first step: only the ReLU
+        count, mean, variance = None, np.zeros(1), np.ones(1)  # before the first step, only the ReLU
         if self.is_training:
             totals = self.measure(z) if self.given is None else self.given
             count, (mean, variance) = totals[0], _moments(totals)
@@ -163,7 +176,7 @@ class ModulusNorm(ModulusLayer):
         return self._apply(z, scale, offset)
 
     def measure_back(self, grad: np.ndarray) -> np.ndarray:
-        """Of a part of a batch: the sums of g_a and g_a r_hat that backward needs of all parts, (2, 2, C)."""
+        """Return the sums of g_a and g_a r_hat of a part of a batch, (2, 2, C); backward needs those of all parts."""
         self._cache = self._take_cache()  # for backward, too
         z, _, mean, inverse, scale, offset = self._cache
         of_a, of_a_r = self._gradient_sums(z, scale, offset, np.ascontiguousarray(grad))
@@ -183,12 +196,17 @@ class ModulusNorm(ModulusLayer):
 
 
 class InvariantHead(PlaneLayer):
-    """Class scores from the moduli of harmonic maps: a map for each class, nothing left of place and angle.
+    """Class scores from the moduli of harmonic maps, one map per class; invariant to rotations and shifts.
 
         score_c = b_c + mean over places of sum_n abs(z_{n,c})
 
-    bias : array (C,), one for each class
+    Parameters
+    ----------
+    bias : array of shape (C,)
+        Bias of each class.
 
+    Examples
+    --------
     >>> z = np.array([3.0, 4.0, 1.0, 0.0]).reshape(2, 2, 1, 1, 1, 1)  # moduli 5 and 1
     >>> InvariantHead(np.array([0.5])).forward(z)
     array([[6.5]])
@@ -199,7 +217,7 @@ class InvariantHead(PlaneLayer):
 
     @classmethod
     def init(cls, n_classes: int, dtype) -> InvariantHead:
-        """The original's start, 0.01."""
+        """Initialise as the original, with 0.01."""
         return cls(np.full(n_classes, 0.01, dtype))
 
     def forward(self, z: np.ndarray) -> np.ndarray:
@@ -219,11 +237,11 @@ class InvariantHead(PlaneLayer):
 
 
 def _moments(totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance from (count, sum, sum of squares)."""
+    """Return mean and variance from (count, sum, sum of squares)."""
     mean = totals[1] / totals[0]
     return mean, np.maximum(totals[2] / totals[0] - mean**2, 0)
 
 
 def _flat(z: np.ndarray) -> np.ndarray:
-    """(orders, parts, C, H, W, B) as (orders, parts, C, places and images), a view."""
+    """Return (orders, parts, C, H, W, B) as a view (orders, parts, C, places and images)."""
     return z.reshape(*z.shape[:3], -1)

@@ -1,1 +1,1 @@
-"""Layers that work on planes of pixels: ConvNet and the spatial transformer."""
+"""Layers on planes of pixels: ConvNet and spatial transformer."""

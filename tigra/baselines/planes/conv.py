@@ -1,4 +1,4 @@
-"""Convolution and pooling: the layers C[n], P[n] and MP[n] of the networks that TIGraNet is compared with."""
+"""Convolution and pooling: the layers C[n], P[n] and MP[n] of the baselines."""
 
 from __future__ import annotations
 
@@ -17,16 +17,24 @@ from tigra.errors import ShapeError, UsageError
 
 
 class Conv(PlaneLayer):
-    """O filters of size x size pixels, moved over the planes in steps of one, nothing added at the border.
+    """Convolution with O filters of size x size pixels, stride 1, without padding.
 
         z_{o,i,j} = bias_o + sum_{c,u,v} weight_{o,c,u,v} x_{c,i+u,j+v}
 
-    weight : array (O, C, size, size)
-    bias : array (O,)
+    Parameters
+    ----------
+    weight : array of shape (O, C, size, size)
+        Filters.
+    bias : array of shape (O,)
+        Bias of each filter.
 
-    How it is computed. `unfold` copies the windows into a matrix X with a row for each (c, u, v) and one of
-    ones, and all is one product z = [weight, bias] X. With the batch last, the rows of X are shifted planes.
+    Notes
+    -----
+    `unfold` copies the windows into a matrix X with one row for each (c, u, v) and one row of ones. Then
+    z = [weight, bias] X is a single matrix product. With the batch last, the rows of X are shifted planes.
 
+    Examples
+    --------
     >>> layer = Conv(weight=np.array([[[[0.0, 1.0], [0.0, 2.0]]]]), bias=np.array([0.5]))
     >>> layer.forward(np.arange(6.0).reshape(1, 2, 3, 1)).ravel()  # 1 + 2 * 4 + 0.5, 2 + 2 * 5 + 0.5
     array([ 9.5, 12.5])
@@ -41,12 +49,12 @@ class Conv(PlaneLayer):
 
     @staticmethod
     def shapes(n_in: int, n_filters: int, size: int) -> dict[str, tuple[int, ...]]:
-        """Name -> shape of the parameters."""
+        """Return name -> shape of the parameters."""
         return {"weight": (n_filters, n_in, size, size), "bias": (n_filters,)}
 
     @classmethod
     def init(cls, n_in: int, n_filters: int, size: int, rng, dtype) -> Conv:
-        """He's start values for the ReLU, U[-a, a] with a = sqrt(6 / (C size^2)), and bias 0."""
+        """He initialisation, U[-a, a] with a = sqrt(6 / (C size^2)), and bias 0."""
         limit = float(np.sqrt(6.0 / (n_in * size * size)))
         weight = rng.uniform(-limit, limit, cls.shapes(n_in, n_filters, size)["weight"]).astype(dtype)
         return cls(weight, np.zeros(n_filters, dtype))
@@ -90,11 +98,18 @@ class Conv(PlaneLayer):
 
 
 class MaxPool(PlaneLayer):
-    """The largest value of each size x size window; windows lie side by side.
+    """Maximum of each size x size window; windows do not overlap.
 
-    Rows and columns that do not fill a window at the lower and right border are left out. Of equal values the
-    first one counts, in row-major order: it gets the gradient.
+    Incomplete windows at the lower and right border are left out. In case of ties, the first value in row-major
+    order gets the gradient.
 
+    Parameters
+    ----------
+    size : int
+        Side of the windows, from 1 to 15 pixels.
+
+    Examples
+    --------
     >>> MaxPool(2).forward(np.arange(10.0).reshape(1, 2, 5, 1)).ravel()
     array([6., 8.])
     """
@@ -116,22 +131,29 @@ class MaxPool(PlaneLayer):
         return y
 
     def backward(self, grad_y: np.ndarray) -> np.ndarray:
-        """The gradient goes to the place of the largest value."""
+        """Pass the gradient to the place of the maximum."""
         shape, place = self._take_cache()
         grad_x = self._space.result("grad_x", shape, grad_y.dtype)
         max_pool_gradient(np.ascontiguousarray(grad_y), place, self.size, grad_x)
         return grad_x
 
     def decisions(self, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
-        """The places of the largest values."""
+        """Return the places of the maxima."""
         return [] if self._cache is None else [self._cache[1].copy()]
 
 
 class MeanPool(PlaneLayer):
-    """The mean of each size x size window; windows lie side by side, and must be full.
+    """Mean of each size x size window; windows do not overlap, and incomplete ones are left out.
 
-    Planes may have any axes before (H, W, B): real and imaginary parts are pooled by themselves.
+    Planes may have any axes before (H, W, B), so that real and imaginary parts are pooled separately.
 
+    Parameters
+    ----------
+    size : int
+        Side of the windows in pixels.
+
+    Examples
+    --------
     >>> MeanPool(2).forward(np.arange(10.0).reshape(1, 2, 5, 1)).ravel()
     array([3., 5.])
     """
@@ -153,7 +175,7 @@ class MeanPool(PlaneLayer):
         return y
 
     def backward(self, grad_y: np.ndarray) -> np.ndarray:
-        """Every pixel of a window gets the same share."""
+        """Spread the gradient equally over each window."""
         (shape,) = self._take_cache()
         grad_x = self._space.result("grad_x", shape, grad_y.dtype)
         flat = np.ascontiguousarray(grad_y).reshape(-1, *grad_y.shape[-3:])

@@ -1,7 +1,7 @@
-"""Compiled loops over planes: feature maps (C, H, W, B) of pixels, with the batch last.
+"""Compiled loops over planes, feature maps (C, H, W, B) with the batch last.
 
-Rules are those of `tigra.kernels`. With the batch last, a row of a plane is one run of W * B numbers, and the
-same row shifted by v pixels is the run shifted by v * B: windows become long copies and sums.
+The rules of `tigra.kernels` apply. With the batch last, a row of a plane is one run of W * B numbers, and the same
+row shifted by v pixels is the run shifted by v * B. So windows become long copies and sums.
 """
 
 import numpy as np
@@ -81,7 +81,7 @@ def max_pool(x, size, out, place):
 
 @kernel
 def max_pool_gradient(grad, place, size, out):
-    """Fill out with grad at the places that `max_pool` found, and 0 elsewhere."""
+    """Fill out with grad at the places of the maxima, and 0 elsewhere."""
     n_maps, n_rows, n_columns, n_batch = grad.shape
     out[:, n_rows * size :] = 0
     out[:, :, n_columns * size :] = 0
@@ -161,7 +161,7 @@ def bilinear(places, height, width, clamped, corners, weights, slopes):
 
 @kernel
 def _within(place, size, clamped):
-    """The place, not far outside of 0..size-1, and whether it moves with the place that was asked for; NaN stays."""
+    """Clamp a place to 0..size-1 or just outside; also return whether it still moves with its input. NaN stays."""
     lowest, highest = (0, size - 1) if clamped else (-2, size + 1)
     moves = not clamped or 0 < place < size - 1
     if place < lowest:

@@ -1,4 +1,4 @@
-"""Planes: images and feature maps (C, H, W, B) of pixels, as convolutional networks see them."""
+"""Base class and simple layers for planes, the feature maps (C, H, W, B) of convolutional networks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tigra.layers.base import DTYPES, Layer
 
 
 class PlaneLayer(Layer):
-    """A layer that takes planes (C, H, W, B) of pixels."""
+    """Base class of layers that take planes (C, H, W, B) of pixels."""
 
     @classmethod
     def image_input(cls, values: np.ndarray, image_shape: tuple[int, int]) -> np.ndarray:
-        """The image as one plane (1, H, W, B)."""
+        """Return the image as one plane (1, H, W, B)."""
         return values.reshape(1, *image_shape, -1)
 
     def _check_planes(self, x, n_maps: int | None = None, smallest: int = 1) -> np.ndarray:
-        """x, if it holds planes (C, H, W, B) with the given number of maps (None: any) and at least that size."""
+        """Return x; raise ShapeError unless it is planes (C, H, W, B) of enough pixels and C = n_maps, if given."""
         name = type(self).__name__
         fits = isinstance(x, np.ndarray) and x.ndim == 4 and x.size > 0 and n_maps in (None, len(x))
         if not fits or x.dtype not in DTYPES or min(x.shape[1:3]) < smallest:
@@ -27,7 +27,7 @@ class PlaneLayer(Layer):
         return x
 
     def _check_harmonics(self, z, n_maps: int) -> np.ndarray:
-        """z, if it holds harmonic maps (2, 2, C, H, W, B), as real and imaginary parts, with that number of maps."""
+        """Return z; raise ShapeError unless it is harmonic maps (2, 2, n_maps, H, W, B)."""
         fits = isinstance(z, np.ndarray) and z.ndim == 6 and z.shape[:3] == (2, 2, n_maps) and z.size > 0
         if not fits or z.dtype not in DTYPES:
             wanted = f"real planes of shape (2, 2, {n_maps}, H, W, B)"
@@ -40,12 +40,19 @@ def _described(x) -> str:
 
 
 class StandardisePixels(PlaneLayer):
-    """Pixels minus their mean, divided by their standard deviation: two numbers for the whole training set.
+    """Standardise pixels by one mean and one standard deviation for the whole training set.
 
         x_hat = (x - mean) / deviation
 
-    `calibrate` takes them from the training images once, before training; after that they are constants.
+    `calibrate` computes both from the training images once, before training. After that they are constants.
 
+    Parameters
+    ----------
+    mean, deviation : arrays of shape (1,)
+        Mean and standard deviation of the pixels.
+
+    Examples
+    --------
     >>> layer = StandardisePixels.init("float64")
     >>> layer.calibrate(np.array([0.0, 1.0]).reshape(1, 1, 2, 1))
     >>> layer.forward(np.ones((1, 1, 1, 1))).ravel()
@@ -58,7 +65,7 @@ class StandardisePixels(PlaneLayer):
 
     @classmethod
     def init(cls, dtype) -> StandardisePixels:
-        """Mean 0 and deviation 1: the identity, until `calibrate`."""
+        """Start as the identity, with mean 0 and deviation 1."""
         return cls(np.zeros(1, dtype), np.ones(1, dtype))
 
     calibration_images = None
@@ -66,11 +73,11 @@ class StandardisePixels(PlaneLayer):
 
     @property
     def needs_calibration(self) -> bool:
-        """Whether the constants are still those of the identity."""
+        """True until `calibrate` is called."""
         return bool(self.state["mean"][0] == 0 and self.state["deviation"][0] == 1)
 
     def calibrate(self, pixels: np.ndarray) -> None:
-        """Take mean and deviation from the pixels of the training images; of equal pixels only the mean."""
+        """Set mean and deviation from the training images; if all pixels are equal, the deviation is 1."""
         deviation = pixels.std(dtype=np.float64)
         self.state["mean"][:] = pixels.mean(dtype=np.float64)
         self.state["deviation"][:] = deviation if deviation > 1e-6 * max(np.abs(pixels).max(), 1e-30) else 1.0
@@ -91,14 +98,16 @@ class StandardisePixels(PlaneLayer):
 
 
 class Flatten(PlaneLayer):
-    """Planes (C, H, W, B) as features (C H W, B), one number for each map and pixel.
+    """Flatten planes (C, H, W, B) to features (C H W, B).
 
+    Examples
+    --------
     >>> Flatten().forward(np.zeros((2, 3, 4, 5))).shape
     (24, 5)
     """
 
     def forward(self, x: np.ndarray) -> np.ndarray:
-        """(C, H, W, B)  ->  (C H W, B), a copy: features do not change with the planes."""
+        """(C, H, W, B)  ->  (C H W, B), a copy."""
         x = self._check_planes(x)
         self._cache = (x.shape,)
         features = self._space.result("features", (x[..., 0].size, x.shape[-1]), x.dtype)

@@ -1,4 +1,4 @@
-"""Spatial transformer: the layer ST[6], which looks at its planes and moves them (Jaderberg et al. 2015)."""
+"""Spatial transformer: the layer ST[6], which predicts and applies an affine map (Jaderberg et al. 2015)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,27 @@ OUTSIDE = ("zeros", "border")
 
 
 class SpatialTransformer(PlaneLayer):
-    """All planes of an image read at places that an affine map theta gives, half as many in each direction.
+    """Sample all planes of an image on a grid that an affine map theta transforms; halves height and width.
 
         theta    = V relu(W m + c) + d                    m: the planes, mean-pooled by 2, as one column
         (x, y)_t = theta (x_q, y_p, 1)                    target t = (p, q), x_q and y_p evenly from -1 to 1
         z_{c,t}  = bilinear interpolation of plane c at (x, y)_t
 
-    -1 and 1 are the centres of the first and last pixel. One theta moves all planes of an image.
+    -1 and 1 are the centres of the first and last pixel. One theta transforms all planes of an image.
 
-    shape : (C, H, W) of the planes that come in
-    hidden_weight, hidden_bias : W (h, C (H // 2) (W // 2)), c (h,)
-    theta_weight, theta_bias : V (6, h), d (6,)
-    outside : "zeros", pixels outside of the plane are 0, or "border", they are those of the border
+    Parameters
+    ----------
+    shape : (int, int, int)
+        Shape (C, H, W) of the input.
+    hidden_weight, hidden_bias : arrays of shapes (h, C (H // 2) (W // 2)) and (h,)
+        W and c.
+    theta_weight, theta_bias : arrays of shapes (6, h) and (6,)
+        V and d.
+    outside : {"zeros", "border"}
+        Value of pixels outside the plane: 0, or that of the border.
 
+    Examples
+    --------
     >>> layer = SpatialTransformer.init((1, 2, 6), 1, np.random.default_rng(0), "float64")  # starts as the identity
     >>> layer.forward(np.arange(12.0).reshape(1, 2, 6, 1)).ravel()  # half way down: left, in the middle, right
     array([3. , 5.5, 8. ])
@@ -52,19 +60,19 @@ class SpatialTransformer(PlaneLayer):
                 f"SpatialTransformer for planes {self.shape} of at least 2x2 pixels needs arrays of shapes {wanted},"
                 f" got {got}."
             )
-        self.size = height // 2, width // 2  # of the planes that go out
+        self.size = height // 2, width // 2  # of the output
         self.grid = target_grid(self.size)
 
     @staticmethod
     def shapes(shape: tuple[int, int, int], n_hidden: int) -> dict[str, tuple[int, ...]]:
-        """Name -> shape of the parameters, for planes (C, H, W)."""
+        """Return name -> shape of the parameters, for planes (C, H, W)."""
         n_pooled = shape[0] * (shape[1] // 2) * (shape[2] // 2)
         hidden = {"hidden_weight": (n_hidden, n_pooled), "hidden_bias": (n_hidden,)}
         return hidden | {"theta_weight": (6, n_hidden), "theta_bias": (6,)}
 
     @classmethod
     def init(cls, shape, n_hidden: int, rng, dtype, outside: str = "zeros") -> SpatialTransformer:
-        """Theta starts as the identity for every image: V = 0, d = (1, 0, 0, 0, 1, 0); W by He, c = 0."""
+        """Start with theta the identity: V = 0, d = (1, 0, 0, 0, 1, 0); He initialisation for W, c = 0."""
         shapes = cls.shapes(shape, n_hidden)
         limit = float(np.sqrt(6.0 / max(shapes["hidden_weight"][1], 1)))
         hidden = rng.uniform(-limit, limit, shapes["hidden_weight"]).astype(dtype), np.zeros(n_hidden, dtype)
@@ -85,7 +93,7 @@ class SpatialTransformer(PlaneLayer):
         return z
 
     def backward(self, grad_z: np.ndarray) -> np.ndarray:
-        """dE/dz  ->  dE/dx: what reaches the pixels through the sampling, and what through theta, added."""
+        """dE/dz  ->  dE/dx, the sum of the gradients through the sampling and through theta."""
         x, pooled, hidden, corners, weights, slopes = self._take_cache()
         (n_maps, height, width, n_batch), n_places = x.shape, self.grid.shape[1]
         grad_x = self._space.result("grad_x", x.shape, x.dtype)
@@ -107,18 +115,18 @@ class SpatialTransformer(PlaneLayer):
         return grad_x
 
     def decisions(self, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
-        """Which hidden units are on, and between which pixels every place lies."""
+        """Return which hidden units are active, and between which pixels each place is."""
         if self._cache is None:
             return []
         _, _, hidden, corners, weights, _ = self._cache
         return [hidden > 0, corners.copy(), weights != 0]
 
     def theta(self, x: np.ndarray) -> np.ndarray:
-        """The affine maps (2, 3, B) that the layer gives to planes; far from the identity, training has gone astray."""
+        """Return the affine maps (2, 3, B) for planes; if far from the identity, training has diverged."""
         return self._localise(self._checked(x))[2].reshape(2, 3, -1)
 
     def _checked(self, x) -> np.ndarray:
-        """x, contiguous, if it holds planes of the right shape."""
+        """Return x, contiguous; raise ShapeError unless it has the right shape."""
         n_maps, height, width = self.shape
         x = np.ascontiguousarray(self._check_planes(x, n_maps))
         if x.shape[:3] != self.shape:
@@ -126,7 +134,7 @@ class SpatialTransformer(PlaneLayer):
         return x
 
     def _localise(self, x):
-        """Pooled planes (C (H // 2) (W // 2), B), hidden units (h, B) and theta (6, B)."""
+        """Return pooled planes (C (H // 2) (W // 2), B), hidden units (h, B) and theta (6, B)."""
         pooled = self._space.array("pooled", (len(x), *self.size, x.shape[3]), x.dtype)
         mean_pool(x, 2, pooled)
         pooled = pooled.reshape(-1, x.shape[3])
@@ -135,20 +143,20 @@ class SpatialTransformer(PlaneLayer):
         return pooled, hidden, self.params["theta_weight"] @ hidden + self.params["theta_bias"][:, None]
 
     def _places(self, theta) -> np.ndarray:
-        """Where the targets are read, (2, T, B): column and row in pixels."""
+        """Return the places (2, T, B) where the targets are sampled: column and row in pixels."""
         places = np.matmul(self.grid.T.astype(theta.dtype), theta.reshape(2, 3, -1))
         places += 1
         places *= self._pixels_per_unit(theta.dtype)
         return places
 
     def _pixels_per_unit(self, dtype) -> np.ndarray:
-        """Half the way from the first to the last pixel, of columns and of rows, to be multiplied with (2, T, B)."""
+        """Return half the distance from first to last pixel, for columns and rows, to multiply with (2, T, B)."""
         _, height, width = self.shape
         return np.array([(width - 1) / 2, (height - 1) / 2], dtype)[:, None, None]
 
 
 def target_grid(size: tuple[int, int]) -> np.ndarray:
-    """The targets (x_q, y_p, 1) as columns (3, T), row by row; a single row or column lies in the middle.
+    """Return the targets (x_q, y_p, 1) as columns (3, T), row by row; a single row or column is at 0.
 
     >>> target_grid((1, 3))
     array([[-1.,  0.,  1.],

@@ -1,1 +1,1 @@
-"""Curves of experiments: the gap over the resolution, the accuracy over the training rotations."""
+"""Curves of experiments: gap against resolution, and accuracy against training rotations."""

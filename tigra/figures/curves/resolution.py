@@ -14,7 +14,7 @@ LABELS = {
 
 
 def require_matplotlib(option: str = "--out") -> None:
-    """UsageError when there is nothing to draw with."""
+    """Raise UsageError if matplotlib is not installed."""
     from tigra.errors import UsageError
 
     try:
@@ -26,7 +26,7 @@ def require_matplotlib(option: str = "--out") -> None:
 
 
 def draw(curves: dict, facts: dict) -> dict[str, bytes]:
-    """{"png": ..., "svg": ...}: one line for rotations, one for shifts, spread over images shaded."""
+    """Draw a line for rotations and one for shifts, with the spread over images; return {"png": ..., "svg": ...}."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -57,7 +57,7 @@ def draw(curves: dict, facts: dict) -> dict[str, bytes]:
     caption = "The paper's Figure 11, fig:rotationresult: influence of the image resolution on quasi-equivariance;"
     figure.supxlabel(f"{caption}\nshaded: one standard deviation over images", fontsize=8)
     contents = {}
-    with rc_context({"svg.hashsalt": "tigra"}):  # the same picture has the same bytes
+    with rc_context({"svg.hashsalt": "tigra"}):  # makes files reproducible
         for kind in ("png", "svg"):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)

@@ -1,4 +1,4 @@
-"""The figure of `tigra reproduce rotations`: accuracy over the number K of angles of the training digits."""
+"""The figure of `tigra reproduce rotations`: accuracy against the number K of training rotations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from tigra.errors import UsageError
 
-STYLES = {  # (method, recipe): colour, marker and its inside, line, words; told apart without colour, too
+STYLES = {  # (method, recipe): colour, marker and its inside, line, label; distinct without colour, too
     ("tigranet", "best"): ("#d55e00", "o", "#d55e00", "-", "TIGraNet"),
     ("convnet", "best"): ("#0072b2", "s", "#0072b2", "-", "ConvNet, He's start values"),
     ("convnet", "paper"): ("#0072b2", "s", "white", ":", "ConvNet, U[-1, 1]"),
     ("stn", "best"): ("#009e73", "^", "#009e73", "--", "STN, He's start values"),
     ("stn", "paper"): ("#009e73", "^", "white", ":", "STN, U[-1, 1]"),
 }
-METADATA = {  # without dates: the same picture has the same bytes
+METADATA = {  # without dates, so that files are reproducible
     "png": {},
     "svg": {"Date": None, "Creator": "tigra", "Title": "Accuracy over the number of training rotations"},
     "pdf": {"CreationDate": None, "Creator": "tigra", "Title": "Accuracy over the number of training rotations"},
@@ -23,7 +23,7 @@ METADATA = {  # without dates: the same picture has the same bytes
 
 
 def curves(experiment) -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
-    """Of each method and recipe, for each K as text, mean and deviation over its finished runs, in percent."""
+    """Return mean and deviation over the finished runs in percent, by (method, recipe) and K as text."""
     test = next(iter(experiment.table.tests["mnist-rot"]))
     found: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
     for row in experiment.finished_rows():
@@ -39,15 +39,15 @@ def curves(experiment) -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
 
 
 def check_ending(path: str) -> str:
-    """What kind of picture a file's name asks for; UsageError if it is none of ours."""
+    """Return the format of a file name; raise UsageError unless it is png, svg or pdf."""
     ending = Path(path).suffix.removeprefix(".").lower()
     if ending not in ("png", "svg", "pdf"):
-        raise UsageError(f"A figure is written as .png, .svg or .pdf, got {path!r}.")
+        raise UsageError(f"The file of a figure must end in .png, .svg or .pdf, got {path!r}.")
     return ending
 
 
 def draw(experiment, path: str) -> bytes:
-    """A picture of the curves, as PNG, SVG or PDF by the ending of the file's name."""
+    """Draw the curves; return the content of a PNG, SVG or PDF file, by the ending of its name."""
     from matplotlib import rc_context
 
     kind, buffer = check_ending(path), io.BytesIO()
@@ -57,7 +57,7 @@ def draw(experiment, path: str) -> bytes:
 
 
 def figure_of(experiment):
-    """The curves as a figure of matplotlib."""
+    """Draw the curves as a matplotlib figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -74,31 +74,31 @@ def figure_of(experiment):
     axes.set_xlabel("K, angles of training digits")
     axes.set_ylabel("accuracy on digits at any angle, %")
     axes.grid(True, alpha=0.3)
-    figure.legend(loc="outside upper center", ncols=3, fontsize=9)  # beside the lines, which go everywhere
+    figure.legend(loc="outside upper center", ncols=3, fontsize=9)  # outside, so that it hides no line
     figure.supxlabel(_caption(experiment, lines), fontsize=8)
     return figure
 
 
 def _plot(axes, every, line, colour, marker, inside, dashes, words) -> None:
-    """One method over the places of its K, with bars where there are several runs."""
+    """Draw the line of one method, with error bars if there are several runs."""
     places = [place for place, k in enumerate(every) if k in line]
     mean = [line[every[place]][0] for place in places]
     axes.plot(places, mean, color=colour, marker=marker, markerfacecolor=inside, linestyle=dashes, label=words)
     several = [place for place in places if line[every[place]][1] > 0]
     if several:
         middle, reach = zip(*(line[every[place]] for place in several), strict=True)
-        axes.errorbar(several, middle, reach, color="black", linestyle="none", capsize=3, zorder=3)  # upon the marker
+        axes.errorbar(several, middle, reach, color="black", linestyle="none", capsize=3, zorder=3)  # above the marker
 
 
 def _caption(experiment, lines) -> str:
-    """What one must know to read it."""
+    """Return the caption."""
     n_digits = {experiment.settings(row, 0)["data"].get("n_train") for row in experiment.rows}
     digits = f", {n_digits.pop():,} training digits" if len(n_digits) == 1 and None not in n_digits else ""
     test = next(iter(experiment.table.tests["mnist-rot"]))
-    text = [f"The paper's last figure, fig:randomrot{digits}, test digits turned by {test} interpolation"]
+    text = [f"The paper's last figure, fig:randomrot{digits}, test digits rotated with {test} interpolation"]
     marks = []
     if "1" in lines.get(("tigranet", "best"), {}):
-        marks.append("thin line: TIGraNet trained on upright digits alone")
+        marks.append("thin line: TIGraNet trained on upright digits only")
     if any(deviation > 0 for line in lines.values() for _, deviation in line.values()):
         marks.append("bars: one standard deviation over runs")
     text += ["; ".join(marks)] if marks else []
