@@ -63,6 +63,7 @@ def test_every_file_has_the_same_version(setup_py):
     assert "[project]" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8"), "metadata is in setup.py"
 
 
+@pytest.mark.slow
 def test_python_m_tigra_tells_the_version():
     done = run("tigra", "--version")
     assert done.returncode == 0 and done.stdout.split()[-1] == tigra.__version__, done.stdout + done.stderr

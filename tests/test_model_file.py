@@ -102,6 +102,7 @@ def test_every_truncation_is_refused(tmp_path, network):
             tigra.load(tmp_path / "cut.npz")
 
 
+@pytest.mark.slow
 def test_flipped_bytes_are_refused_or_harmless(tmp_path, network):
     """A flip is either noticed (names, check sums), or lies where nothing is stored (zip's dates and the like)."""
     tigra.save(network, tmp_path / "model.npz")

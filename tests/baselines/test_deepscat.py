@@ -119,6 +119,7 @@ def test_recipes_are_arguments_that_exist(small_splits, cache):
 # --- fitting ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_learns_upright_digits_and_names_turned_ones(small_splits, fitted):
     assert fitted.is_fitted and fitted.class_names == small_splits.class_names
     assert tigra.accuracy(fitted, small_splits.train) == 1.0

@@ -94,6 +94,7 @@ def test_wrong_thresholds_stop_the_selection():
         bench_selection._check(active, active, np.array([5.0, 7.0]), z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("what", ["loss", "scores", "gradient"])
 def test_a_wrong_peer_stops_the_networks(monkeypatch, dtype, what):

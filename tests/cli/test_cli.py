@@ -510,6 +510,7 @@ def test_methods_to_compare_with_are_trained_or_fitted_by_their_recipes(tmp_path
     assert "need a TIGraNet" in run("figures", tmp_path / "model.npz", "--out", tmp_path / "f", expect=2).stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_report_on_a_fitted_classifier(tmp_path, monkeypatch):
     """While it is measured, which takes long, Ctrl-C is not only noted: it interrupts; the model is there already."""
     monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))

@@ -18,7 +18,7 @@ import tigra
 from tests.datasets.fake_sources import packed, write_folder, write_tar
 from tigra.datasets import sources
 
-pytestmark = pytest.mark.usefixtures("empty_cache")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_cache")]
 
 
 @pytest.fixture
@@ -110,7 +110,6 @@ def test_fetch_eth80_says_honestly_what_is_known(published, tmp_path):
     assert lines[2] == f"Its SHA-256, {total}, was saved in eth80-cropped-close128.tgz.sha256."
 
 
-@pytest.mark.slow
 def test_fetch_with_a_mirror_and_a_file(published, server, eth80, tmp_path):
     published("missing")
     arguments = ["--mirror", f"{server.url}/good", "--data-dir", tmp_path]
@@ -292,7 +291,6 @@ def test_addresses_that_are_none_are_refused():
         assert "begins with http://" in fails("fetch", "mnist", "--mirror", mirror, status=2)
 
 
-@pytest.mark.slow
 def test_signals_stop_a_command_as_ctrl_c_does(tmp_path):
     """Here `data show`, while it decodes pictures: nothing is left in the cache."""
     for kind in ("a", "b"):

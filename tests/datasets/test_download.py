@@ -14,7 +14,7 @@ from tigra.datasets.download import fetch
 from tigra.datasets.sources import SOURCES, check, find, load_mnist
 from tigra.errors import DatasetError, UsageError
 
-pytestmark = pytest.mark.usefixtures("empty_cache")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_cache")]
 
 
 @pytest.fixture
@@ -108,7 +108,6 @@ def test_each_failure_alone_has_its_reason_and_leaves_nothing(server, source, fo
     assert not folder.exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("manner", [manner for manner in FAILURES if manner not in ("missing", "silent", "nonsense")])
 def test_each_failure_alone_where_no_sum_is_published(archive, folder, manner, monkeypatch):
     monkeypatch.setattr(download, "Limits", lambda: Limits(total=200_000))
@@ -176,7 +175,6 @@ def test_nothing_half_done_is_left_behind(source, archive, folder, error):
         assert not folder.exists()
 
 
-@pytest.mark.slow
 def test_nothing_half_done_is_left_behind_at_the_last_moment(archive, folder, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
@@ -210,7 +208,6 @@ def test_wrong_usage(source, folder):
 # --- where no sum is published ------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_an_archive_without_a_published_sum_is_checked_and_its_sum_kept(server, archive, folder, eth80):
     [path] = fetch(archive("page", "good"), folder=folder)
     kept = folder / "eth80-cropped-close128.tgz.sha256"

@@ -82,6 +82,7 @@ def test_no_test_image_is_in_train_or_valid(data_dir, name, options):
     assert_disjoint(tigra.load_dataset(name, data_dir=data_dir, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, options", SMALL.items())
 def test_the_seed_decides_everything_and_options_lead_back(data_dir, name, options):
     first = tigra.load_dataset(name, seed=3, data_dir=data_dir, **options)

@@ -150,6 +150,7 @@ def test_the_loop_saves_now_and_then_and_at_the_end(splits, tmp_path):
     assert saved == [("model.npz", epochs, {"spent": True}) for epochs in (1, 2, 3, 3)]
 
 
+@pytest.mark.slow
 def test_the_report_measures_what_it_says(splits):
     run = started(splits, find_recipe("mnist-012"), architecture=TINY, epochs=1)
     perform(run)

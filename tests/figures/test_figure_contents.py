@@ -13,6 +13,7 @@ from tigra.images.transforms import rotate
 from tigra.theory.fourier import polynomial_response
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'tigra[figures]'")
+pytestmark = pytest.mark.slow
 ARCHITECTURE = "SC[2, 2]-DP[60]-SC[3, 2]-DP[30]-S[3]-FC[8]"
 NAMES = ["nought", "one", "two"]
 

@@ -23,7 +23,7 @@ from tigra.models.loss import negative_log_likelihood
 
 
 @pytest.mark.parametrize("name", LAYER_CASES)
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_backward_matches_central_differences(name, seed):
     layer, x = LAYER_CASES[name](np.random.default_rng(seed))
     layer.backward(np.ones_like(gradcheck.values_of(layer.forward(x))))

@@ -4,6 +4,7 @@ Records are history: none has to be of today's recipe.
 """
 
 import doctest
+import functools
 import json
 import statistics
 import sys
@@ -25,10 +26,15 @@ BLOCKS = {"results.md": summary.results_blocks, "notebook.md": summary.notebook_
 ROWS = [(table.name, row) for table in sorted((DOCS / "results").iterdir()) for row in TABLES[table.name].rows]
 
 
+@functools.cache
+def files_of(table):
+    """[(row, number, content)] of the records of a table, in the order of the numbers."""
+    texts = [path.read_text(encoding="utf-8") for path in (DOCS / "results" / table).glob("*.json")]
+    return sorted((record["row"], record["number"], text) for text in texts for record in [json.loads(text)])
+
+
 def records_of(table, row):
-    paths = sorted((DOCS / "results" / table).glob("*.json"))
-    records = [record for path in paths if (record := json.loads(path.read_text(encoding="utf-8")))["row"] == row.key]
-    return sorted(records, key=lambda record: record["number"])
+    return [json.loads(text) for key, _, text in files_of(table) if key == row.key]
 
 
 def mean_and_deviation(values):

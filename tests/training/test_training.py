@@ -405,6 +405,7 @@ def test_a_pair_of_training_and_validation_set_will_do(small_network, small_spli
             tigra.fit(small_network(), wrong)
 
 
+@pytest.mark.slow
 def test_fit_warns_when_no_epoch_is_asked_for(small_network, small_splits, recwarn):
     with pytest.warns(RuntimeWarning, match="no epoch was asked for, so nothing was trained"):
         tigra.fit(small_network(), small_splits, epochs=1)

@@ -10,6 +10,7 @@ LONGEST = 9  # characters of a label in the corner of a tile
 NOWHERE = "#d9d9d9"  # nodes that are not active
 GAP, BLOCK_GAP, EDGE = 0.05, 0.16, 0.06  # inches between tiles, between blocks of rows, at the edge
 LETTER, LINE = 0.069, 0.15  # inches: width and height of a letter of 8 points
+NUMBER = 6 / 72  # inches: height of a number of 6 points
 BAR = 0.5  # inches for a colour bar with its numbers
 FOOT = 0.3  # inches for a colour bar below a column
 
@@ -124,9 +125,12 @@ class TileSheet:
         extent = right + 0.03, right + 0.11, bottom, bottom + self.tall
         show_map(self.axes, np.linspace(largest, -largest, 64)[:, None], largest, extent=extent, aspect="auto")
         tick = one_digit(largest)
-        for value in (-tick, 0, tick) if self.tall > 0.3 else (-tick, tick):  # fewer if there is little room
+        has_room = self.tall > 0.3
+        for value in (-tick, 0, tick) if has_room else (-tick, tick):
             y = bottom + self.tall * (0.5 + 0.5 * value / largest)
             self.axes.plot(extent[1] + np.array([0, 0.02]), [y, y], color="0.3", linewidth=0.6)
+            if has_room:  # or the number at the lower end would touch the next row's first
+                y = min(max(y, bottom + NUMBER / 2), bottom + self.tall - NUMBER / 2)
             self.axes.text(extent[1] + 0.03, y, f"{value:g}".replace("-", "−"), ha="left", va="center", fontsize=6)
 
     def _n_columns_wide(self) -> float:
