@@ -203,7 +203,7 @@ class _Forward:
 def _tar_members(file, wanted, limits) -> Iterator[tuple[str, bytes]]:
     stream, tally = _Forward(file), _Tally(limits)
     with tarfile.open(fileobj=stream, mode="r:") as archive:  # type: ignore[call-overload]  # reads, seeks, tells
-        while member := archive.next():
+        while archive.offset and (member := archive.next()):  # at 0 it is empty, and Python 3.10 would seek to -1
             archive.members.clear()  # else tarfile keeps every header
             name = safe_name(member.name)
             if member.issparse() or not (member.isfile() or member.isdir()):
