@@ -1,0 +1,1 @@
+"""Attacks on tigra: damaged files and caches, random kills, resource limits; see docs/reliability.md."""
