@@ -25,11 +25,12 @@ from tigra.datasets.sources import load_mnist
 from tigra.datasets.splits import Splits, turned_at_random
 from tigra.errors import TigraError, UsageError
 from tigra.experiments.methods import find_method
+from tigra.experiments.recipe import Recipe
 from tigra.experiments.recipes import find_recipe
 from tigra.experiments.runs import Watch, perform
 from tigra.files.atomic import write_atomically
 from tigra.models.classifier import accuracy
-from tigra.options import FitOptions, NetworkOptions, Recipe
+from tigra.options import FitOptions, NetworkOptions
 from tigra.seeding import generator
 
 SMALL, DEEP = (find_recipe(dataset).network.architecture for dataset in ("mnist-012", "mnist-rot"))

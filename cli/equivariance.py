@@ -18,16 +18,20 @@ from .shared.output import Progress, print_json, table
     "--images",
     "folder",
     type=click.Path(exists=True, file_okay=False),
-    help="Folder of photographs to measure on.  [default: random images]",
+    help="Measure on the photographs in this folder.  [default: random images]",
 )
 @click.option("--count", type=click.IntRange(1, 1000), default=12, show_default=True,
-              help="Number of random images; no effect with --images.")  # fmt: skip
+              help="Number of random images; more give a more precise mean. No effect with --images.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False), help="Folder to write equivariance.json, .png and .svg to.")
 @click.option("--interpolation", type=click.Choice(["cubic", "linear"]), default="cubic", show_default=True,
-              help="How images are interpolated when they are rotated and shifted.")  # fmt: skip
-@click.option("--antialias", is_flag=True, help="Smooth images before down-sampling, as Pillow's bicubic filter does.")
+              help="How to interpolate images when they are rotated and shifted; linear blurs more.")  # fmt: skip
+@click.option(
+    "--antialias",
+    is_flag=True,
+    help="Smooth images before downsampling, as Pillow's bicubic filter does, to avoid aliasing.",
+)
 @click.option("--frame", type=click.Choice(["inner", "whole"]), default="inner", show_default=True,
-              help="Pixels to compare: those that the border does not influence, or all.")  # fmt: skip
+              help="Pixels to compare: only those that the border does not influence, or all.")  # fmt: skip
 @seed_option
 @threads_option
 @json_option

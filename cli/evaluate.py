@@ -27,18 +27,18 @@ from .shared.output import Progress, percent, print_json, table
 @model_argument
 @click.argument("dataset", metavar="[DATASET]", required=False)
 @click.option(
-    "--runs", type=click.IntRange(min=1), help="How often to transform the test images and measure.  [default: 10]"
+    "--runs", type=click.IntRange(min=1), help="Number of runs; more runs give a more precise mean.  [default: 10]"
 )
 @click.option(
     "--interpolation",
     type=click.Choice(["cubic", "linear"]),
-    help="How test images are interpolated when they are rotated.  [default: as in training]",
+    help="How to interpolate test images when they are rotated; linear blurs more.  [default: as in training]",
 )
 @click.option(
     "--invariance",
     is_flag=True,
-    help="Report how much predictions for upright test images change when these are rotated, shifted and mirrored,"
-    " instead of the accuracy.",
+    help="Report how much the predictions for upright test images change when the images are rotated, shifted"
+    " and mirrored, instead of the accuracy.",
 )
 @data_dir_option
 @test_options

@@ -21,7 +21,9 @@ from .shared.output import Progress, print_json
 
 @click.command()
 @model_argument
-@click.option("--dataset", metavar="NAME", help="Data set or folder with the images.  [default: as in training]")
+@click.option(
+    "--dataset", metavar="NAME", help="Data set or folder to take the images from.  [default: as in training]"
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False),
@@ -35,7 +37,7 @@ from .shared.output import Progress, print_json
     type=click.Choice(["both", "png", "svg"]),
     default="both",
     show_default=True,
-    help="Format of the figures.",
+    help="Format of the figures: svg for print, png for the web.",
 )
 @click.option(
     "--image",
@@ -46,12 +48,12 @@ from .shared.output import Progress, print_json
     "--gif/--no-gif",
     default=True,
     show_default=True,
-    help="Also write turning.gif, an animation of the rotating image.",
+    help="Also write turning.gif, an animation of the rotating image; --no-gif saves time.",
 )
 @click.option(
     "--interpolation",
     type=click.Choice(["cubic", "linear"]),
-    help="How images are interpolated when they are rotated.  [default: as in training]",
+    help="How to interpolate images when they are rotated; linear blurs more.  [default: as in training]",
 )
 @data_dir_option
 @test_options

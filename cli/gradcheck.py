@@ -16,7 +16,7 @@ from .shared.output import Progress, duration, print_json, table
 @click.command()
 @click.option(
     "--layer",
-    help="Check only this layer, e.g. SpectralConv; Loss and Network work, too, and layers of your own.",
+    help="Check only this layer, e.g. SpectralConv, Loss, Network, or a layer of your own.",
 )
 @seed_option
 @import_option

@@ -27,8 +27,8 @@ SHOWN = 5  # classes printed; with more, only the three most likely
 @click.option(
     "--invert",
     is_flag=True,
-    help="Invert the pictures: for dark objects on a light background if the model was trained on light objects on a"
-    " dark background, or the other way round.",
+    help="Invert the pictures. Use it for dark objects on a light background if the model was trained on light objects"
+    " on a dark background, or the other way round.",
 )
 @threads_option
 @import_option

@@ -54,7 +54,7 @@ def _keep_finished_rows(experiment: Experiment, what: str) -> None:
     type=click.IntRange(min=1),
     help="Number of runs per row, each with another seed.  [default: as in the table; with --finished, all]",
 )
-@click.option("--row", "only", multiple=True, help="Run only this row, by its short name; may be repeated.")
+@click.option("--row", "only", multiple=True, help="Run only this row, by its short name; can be repeated.")
 @click.option(
     "--quick", is_flag=True, help="Train for a few steps on a few images, to test the setup; the numbers mean nothing."
 )

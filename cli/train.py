@@ -12,6 +12,7 @@ import click
 from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
 from tigra.experiments.methods import find_method
+from tigra.experiments.recipe import Recipe
 from tigra.experiments.runs import (
     Run,
     Stopped,
@@ -23,7 +24,7 @@ from tigra.experiments.runs import (
 )
 from tigra.files.atomic import check_writable
 from tigra.model_file import load_model
-from tigra.options import FitOptions, NetworkOptions, Recipe
+from tigra.options import FitOptions, NetworkOptions
 
 from .shared.data_options import (
     check_options,
@@ -62,14 +63,14 @@ from .shared.signals import StopSignals
     type=RecipeName(),
     default="best",
     show_default=True,
-    help="Default settings: those that we found best, or those of the paper.",
+    help="Settings for the options that you do not give: the best that we found, or the paper's.",
 )
 @click.option(
     "--method",
     type=MethodName(),
     default="tigranet",
     show_default=True,
-    help="What to train: TIGraNet or a baseline.",
+    help="What to train: TIGraNet, or a baseline to compare it with.",
 )
 @field_options(FitOptions, NetworkOptions, first=("epochs", "architecture"))
 @data_options

@@ -15,7 +15,6 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 from tigra import __version__
-from tigra.option_fields import Options
 
 project = "tigra"
 copyright = "the tigra developers"
@@ -139,9 +138,6 @@ def process_docstring(app, what, name, obj, options, lines) -> None:
     lines[:] = as_restructured_text(lines)
     if what in ("attribute", "data", "property"):
         lines[:0] = ["..", ""]  # a comment, or napoleon takes what stands before a colon for the type
-    if what == "class" and issubclass(obj, Options):
-        for option, spec in obj.specs().items():
-            lines += ["", f"``{option}``", f"    {escaped(spec.help)}"]
 
 
 def skip_member(app, what, name, obj, skip, options) -> bool | None:

@@ -12,8 +12,9 @@ from tigra_cli.shared.field_options import HeadedCommand, field_options, given_f
 
 import tigra
 from tigra.errors import UsageError
+from tigra.experiments.recipe import Recipe
 from tigra.option_fields import option
-from tigra.options import BuildOptions, FitOptions, GraphOptions, ImageOptions, NetworkOptions, Recipe
+from tigra.options import BuildOptions, FitOptions, GraphOptions, ImageOptions, NetworkOptions
 
 EVERY = pytest.mark.parametrize("options", [GraphOptions, ImageOptions, NetworkOptions, BuildOptions, FitOptions])
 
@@ -77,6 +78,7 @@ def test_every_option_says_what_it_does_and_has_a_default_that_it_allows(options
     made = options(**{name: value for name, value in given.items() if name in options.specs()})
     for name, spec in options.specs().items():
         assert spec.help.endswith(".") and len(spec.help) > 15, name
+        assert f"\n{name} : " in options.__doc__, "the docstring lists all parameters"
         assert spec.checked(name, getattr(made, name)) == getattr(made, name)
     assert options.from_json(json.loads(json.dumps(made.to_json()))) == made
 

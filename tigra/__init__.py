@@ -62,6 +62,7 @@ from tigra.errors import (
     UsageError,
 )
 from tigra.experiments.methods import METHODS, Method, register_method
+from tigra.experiments.recipe import Recipe
 from tigra.experiments.recipes import RECIPES
 from tigra.experiments.runs import Run
 from tigra.gradcheck import check_gradients
@@ -89,7 +90,7 @@ from tigra.models import (
 )
 from tigra.models.kinds import LayerKind, layer_kind, real, whole
 from tigra.moved import install as _install_old_names
-from tigra.options import FitOptions, NetworkOptions, Recipe
+from tigra.options import FitOptions, NetworkOptions
 from tigra.training import Epoch, Training, fit
 from tigra.version import __version__
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import inspect
 import math
+import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +25,8 @@ import numpy as np
 
 from tigra.errors import UsageError
 
+_DEMANDS = {"flag": "True or False", "text": "a string", "shape": "(height, width), two positive integers"}
+_TYPES = {"whole": "int", "real": "float", "flag": "bool", "text": "str", "shape": "(int, int)"}
 AnyOptions = TypeVar("AnyOptions", bound="Options")
 LARGEST_WHOLE = 2**53  # up to here floating-point numbers count every whole number
 
@@ -55,7 +60,7 @@ class Spec:
     """
 
     help: str
-    type: str  # "whole", "real", "choice", "flag", "text" or "shape"
+    type: str
     heading: str = ""
     least: float = -math.inf
     most: float = math.inf
@@ -78,10 +83,8 @@ class Spec:
         """
         if self.type == "choice":
             return f"one of {', '.join(map(str, self.choices))}"
-        if self.type in ("flag", "text", "shape"):
-            return {"flag": "True or False", "text": "a text", "shape": "(height, width), two positive integers"}[
-                self.type
-            ]
+        if self.type in _DEMANDS:
+            return _DEMANDS[self.type]
         what = "a whole number" if self.type == "whole" else "a number"
         what += f" of {self.unit}" if self.unit else ""
         if math.isfinite(self.most):
@@ -174,6 +177,10 @@ class Options(Mapping):
 
     where: ClassVar[str] = "This"  # the function that takes these options, for messages
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__doc__ = _with_parameters(cls)
+
     def __post_init__(self) -> None:
         for name, spec in self.specs().items():
             object.__setattr__(self, name, spec.checked(name, getattr(self, name)))
@@ -238,6 +245,24 @@ class Options(Mapping):
 
     def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
         return dict(self) | dict(other)
+
+
+def _with_parameters(cls: type[Options]) -> str:
+    """The docstring of an options class, with a numpydoc section that lists all its fields."""
+    members: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        members |= vars(base).get("__dataclass_fields__", {})
+    members |= vars(cls)  # not yet a dataclass, so its own fields are still here
+    lines = ["Parameters", "----------"]
+    for name, entry in members.items():
+        if isinstance(entry, dataclasses.Field) and "spec" in entry.metadata:
+            spec = entry.metadata["spec"]
+            kind = _TYPES.get(spec.type) or "{" + ", ".join(map(repr, spec.choices)) + "}"
+            kind += "" if entry.default is dataclasses.MISSING else f", default {entry.default!r}"
+            lines += [f"{name} : {kind}".replace("'", '"'), textwrap.indent(textwrap.fill(spec.help, 100), "    ")]
+    text = inspect.cleandoc(cls.__doc__ or cls.__name__)
+    parts = re.split(r"\n\n(?=\w+\n---)", text, maxsplit=1)
+    return "\n\n".join([parts[0], "\n".join(lines), *parts[1:]]) + "\n"
 
 
 def is_same_object(one: Any, other: Any) -> bool:

@@ -1,24 +1,25 @@
 """All options: name, default, allowed values, help text, and the layers that use each of them.
 
-An option is a field of one of the frozen dataclasses below. Checks, command-line options, JSON and the error "has no
-effect here" are derived from the field. A new option needs one field, the code that uses it, and a test.
+An option is a field of one of the frozen dataclasses below. Checks, command-line options, JSON, the list of
+parameters in docstrings and the error "has no effect here" are derived from the field. A new option needs one field,
+the code that uses it, and a test.
 
     GraphOptions, ImageOptions    how images become signals on a graph
     NetworkOptions                these two and the architecture; the network part of a recipe
     BuildOptions                  NetworkOptions with image shape and number of classes; for `build_network`
     FitOptions                    how to train; for `fit`
-    Recipe                        NetworkOptions and FitOptions together
+
+A `tigra.experiments.recipe.Recipe` combines NetworkOptions and FitOptions.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tigra.errors import UsageError
-from tigra.option_fields import Options, option, unknown_option, warn_deprecated
+from tigra.option_fields import Options, option
 
 MIXINGS = ("vector", "full", "pairs", "gradients", "products")
 PAIRED_MIXINGS = {"pairs": 0, "gradients": 1, "products": 2}  # for `PairedConv`: products of gradients per map
@@ -33,18 +34,20 @@ MAX_MARGIN = 10  # multiples of the image's larger side
 
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions(Options):
-    """Options of the graph of an image's pixels, see `tigra.graph.grid_graph`."""
+    """Options of the grid graph, see `tigra.graph.grid_graph`."""
 
     neighbours: int = option(
         8,
-        "Neighbours of an inner pixel: 8, as in the paper, or 4, without the diagonal ones.",
+        "Number of neighbours of each pixel: 8, as in the paper, or 4, without the diagonal ones; 8 follows rotations"
+        " better.",
         heading="Graph",
         choices=(4, 8),
         layers=GRAPH_LAYERS,
     )
     diagonal_weight: float = option(
         1.0,
-        "Weight of diagonal edges; straight ones weigh 1. With 0.25 the grid is isotropic to fourth order.",
+        "Weight of diagonal edges; other edges have weight 1. The paper uses 1. With 0.25 the grid is isotropic to"
+        " fourth order, which helps with arbitrary rotations.",
         heading="Graph",
         least=0,
         above=True,
@@ -52,8 +55,8 @@ class GraphOptions(Options):
     )
     boundary: str = option(
         "padded",
-        "What lies beyond the image border: `padded`, zeros with full degree (shift-equivariant), or `free`, no"
-        " neighbours.",
+        "What lies beyond the image border: `padded` puts zeros there, so that an object gives the same response"
+        " wherever it is; `free` puts nothing there, and border pixels have fewer neighbours.",
         heading="Graph",
         choices=("padded", "free"),
         layers=GRAPH_LAYERS,
@@ -62,25 +65,28 @@ class GraphOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageOptions(Options):
-    """Options of the preprocessing of images."""
+    """Options for preparing images before they enter the network."""
 
     smoothing: float = option(
         0.0,
-        "Standard deviation of a Gaussian blur of the input; larger values improve invariance to arbitrary rotations.",
+        "Blur images with a Gaussian of this standard deviation, in pixels. More blur improves invariance to arbitrary"
+        " rotations, but removes detail.",
         heading="Images",
         least=0,
         unit="pixels",
     )
     margin: int = option(
         0,
-        "Width of a frame of zeros around the image, so that pixels near the border are filtered like the others.",
+        "Add a border of zeros, this many pixels wide, around each image. Use one if objects come close to the image"
+        " border when they are rotated or shifted.",
         heading="Images",
         least=0,
         unit="pixels",
     )
     background: str = option(
         "black",
-        "Background of the images: `black`, or `border`, the median of the border pixels, which is subtracted.",
+        "Background of the images: `black` leaves images as they are; `border` subtracts the median of the border"
+        " pixels. Use `border` for a plain background that is not black.",
         heading="Images",
         choices=("black", "border"),
         formerly="ground",
@@ -89,9 +95,9 @@ class ImageOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions(GraphOptions, ImageOptions):
-    """Options of a network: its architecture, its graph, and the preprocessing of images.
+    """Options of a network: its architecture, its graph, and how images are prepared.
 
-    All fields are keyword arguments and are checked. An instance can be unpacked like a dictionary.
+    An instance can be unpacked like a dictionary.
 
     Raises
     ------
@@ -108,13 +114,15 @@ class NetworkOptions(GraphOptions, ImageOptions):
 
     architecture: str = option(
         dataclasses.MISSING,
-        "Layers in the paper's notation, e.g. 'SC[3, 3]-DP[300]-S[10]-FC[50]'.",
+        "Layers in the paper's notation, e.g. 'SC[3, 3]-DP[300]-S[10]-FC[50]'. Use more filters (SC) and hidden units"
+        " (FC) for harder data, fewer to train faster.",
         "text",
         heading="Network",
     )
     active_set: str = option(
         "map",
-        "Nodes on which filtered maps count: those of each `map`, the `union` of them, or `all` nodes.",
+        "Nodes that a convolution after pooling may use: the active nodes of each `map`, the `union` of the active"
+        " nodes of all maps, or `all` nodes. `all` needs the mixing `pairs`, `gradients` or `products`.",
         heading="Network",
         choices=("map", "union", "all"),
         layers=("SC", "DP"),
@@ -123,16 +131,18 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     mixing: str = option(
         "vector",
-        "How filters and input maps are combined: weights shared by all filters (`vector`) or separate for each filter"
-        " (`full`); or one filter per pair of maps (`pairs`), optionally with squared gradients (`gradients`) or"
-        " products of gradients (`products`).",
+        "How a convolution combines its input maps: with weights that all filters share (`vector`, as in the paper),"
+        " with separate weights for each filter (`full`), or with one filter per pair of input and output map"
+        " (`pairs`). `gradients` and `products` also filter squares or products of image gradients; they are slower"
+        " and more accurate with many training images.",
         heading="Network",
         choices=MIXINGS,
         layers=("SC",),
     )
     diffusion: int = option(
         0,
-        "Smoothing steps after each convolution of pairs; more steps improve invariance to arbitrary rotations.",
+        "Smoothing steps after each convolution, for the mixings `pairs`, `gradients` and `products`. More steps"
+        " improve invariance to arbitrary rotations, but remove detail.",
         heading="Network",
         least=0,
         most=100,  # a limit for untrusted model files
@@ -140,13 +150,15 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     standardise: bool = option(
         True,
-        "Scale the statistics (the pixels, in networks without graph) to mean 0 and deviation 1 before training.",
+        "Scale the statistics (without a graph: the pixels) to mean 0 and standard deviation 1 before training. Turn it"
+        " off only to reproduce the paper.",
         heading="Network",
         layers=("S", "pixels"),
     )
     deviation_floor: float = option(
         0.0,
-        "Smallest deviation to divide a statistic by, as a fraction of the largest; keeps weak responses weak.",
+        "Smallest standard deviation to divide a statistic by, as a fraction of the largest one. Increase it if weak"
+        " responses, which are mostly noise, cost accuracy on rotated images.",
         heading="Network",
         least=0,
         most=1,
@@ -155,7 +167,8 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     log_offset: float = option(
         0.0,
-        "Take the logarithm of the statistics plus this fraction of their deviation; 0 means no logarithm.",
+        "Take the logarithm of each statistic plus this fraction of its standard deviation; 0 means no logarithm. Try"
+        " 0.03 if statistics differ by orders of magnitude, as in photographs.",
         heading="Network",
         least=0,
         most=1,
@@ -164,7 +177,8 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     dense_init: str = option(
         "default",
-        "Initial weights of FC layers: `he` (He), `default` (He with a small last layer) or `paper` (U[-1, 1]).",
+        "Initial weights of FC layers: `he` (He et al.), `default` (the same with a small last layer), or `paper`"
+        " (uniform in [-1, 1]), which is only for reproducing the paper.",
         heading="Network",
         choices=DENSE_INITS,
         layers=DENSE_LAYERS,
@@ -172,7 +186,8 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     outside: str = option(
         "zeros",
-        "What spatial transformers (ST) read outside of their input.",
+        "What a spatial transformer (ST) reads outside its input: `zeros`, or the nearest `border` pixel. Use `border`"
+        " if the background is not black.",
         heading="Network",
         choices=("zeros", "border"),
         layers=("ST",),
@@ -199,8 +214,12 @@ class BuildOptions(NetworkOptions):
 
     image_shape: tuple[int, int] = option(dataclasses.MISSING, "Height and width of the images.", "shape")
     n_classes: int = option(dataclasses.MISSING, "Number of classes.", "whole", least=2)
-    seed: int = option(0, "Seed of the initial parameters.", least=0)
-    dtype: str = option("float32", "Precision of all numbers.", choices=("float32", "float64"))
+    seed: int = option(0, "Seed of the initial parameters; change it to repeat a run independently.", least=0)
+    dtype: str = option(
+        "float32",
+        "Precision of all numbers; `float64` takes twice the memory and is for gradient checks.",
+        choices=("float32", "float64"),
+    )
 
     def __post_init__(self) -> None:
         name = getattr(self.dtype, "__name__", str(self.dtype))  # also accept np.float32
@@ -228,8 +247,6 @@ class BuildOptions(NetworkOptions):
 class FitOptions(Options):
     """Options of training, see `tigra.training.fit`.
 
-    All fields are keyword arguments and are checked.
-
     Raises
     ------
     UsageError
@@ -243,27 +260,42 @@ class FitOptions(Options):
 
     where: ClassVar[str] = "fit"
 
-    epochs: int = option(60, "Passes over the training images.", heading="Training", least=1)
-    batch_size: int = option(50, "Images in a step; larger batches take more memory.", heading="Training", least=1)
+    epochs: int = option(
+        60,
+        "Passes over the training images; use more if the validation accuracy is still rising at the end.",
+        heading="Training",
+        least=1,
+    )
+    batch_size: int = option(
+        50,
+        "Images per training step; larger batches take more memory, smaller ones more time per epoch.",
+        heading="Training",
+        least=1,
+    )
     learning_rate: float = option(
-        0.01, "Peak step size of Adam; lower it if the loss diverges.", heading="Training", least=0, above=True
+        0.01,
+        "Largest step size of Adam; lower it if the loss diverges, raise it if the loss falls too slowly.",
+        heading="Training",
+        least=0,
+        above=True,
     )
     schedule: str = option(
         "one-cycle",
-        "Learning-rate schedule: `one-cycle` rises and falls, `cosine` falls, `constant` stays.",
+        "How the learning rate changes: `one-cycle` rises and then falls, `cosine` falls, `constant` stays the same, as"
+        " in the paper.",
         heading="Training",
         choices=SCHEDULES,
     )
     weight_decay: float = option(
         0.0,
-        "Weight decay of FC layers; larger values reduce overfitting.",
+        "Weight decay of FC layers; increase it if the training accuracy is much higher than the validation accuracy.",
         heading="Training",
         least=0,
         layers=DENSE_LAYERS,
     )
     label_smoothing: float = option(
         0.0,
-        "Fraction of each training label that is spread over all classes.",
+        "Fraction of each training label that is spread over all classes; 0.1 prevents overconfidence.",
         heading="Training",
         least=0,
         most=1,
@@ -271,92 +303,17 @@ class FitOptions(Options):
     )
     jitter: float = option(
         0.0,
-        "Shift training images randomly by up to this much, differently in each epoch.",
+        "Shift each training image by a random distance of up to this many pixels, anew in each epoch. Try 0.5"
+        " if the accuracy on rotated images is lower than on upright ones.",
         heading="Training",
         least=0,
         most=10,
         unit="pixels",
     )
     patience: int = option(
-        0, "Stop after this many epochs without a new best one; 0 never stops early.", heading="Training", least=0
+        0,
+        "Stop after this many epochs without a better validation accuracy; 0 never stops early.",
+        heading="Training",
+        least=0,
     )
-    seed: int = option(0, "Seed of all random numbers.", least=0)
-
-
-# --- recipes ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How a network is built and trained on a data set. Recipes compare by value.
-
-    Attributes
-    ----------
-    network : NetworkOptions
-        How to build the network.
-    fit : FitOptions
-        How to train it.
-    least_steps : int
-        Train for at least this many steps; small data sets get more epochs.
-    limits_pooling : bool
-        For images of unknown size: dynamic pooling keeps at most half of the nodes in the first layer, a quarter in
-        the next, and so on.
-    """
-
-    network: NetworkOptions
-    fit: FitOptions
-    least_steps: int = 0
-    limits_pooling: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The recipe as a JSON-compatible dictionary."""
-        content: dict[str, Any] = {"network": self.network.to_json(), "fit": self.fit.to_json()}
-        rest = {"least_steps": self.least_steps, "limits_pooling": self.limits_pooling}
-        return content | {name: value for name, value in rest.items() if value}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Recipe:
-        """Read a recipe written by `to_json` of this or an earlier version."""
-        parts = {"network": NetworkOptions.from_json(content["network"]), "fit": FitOptions.from_json(content["fit"])}
-        return cls(**{**content, **parts})
-
-    def with_changes(self, changes: Mapping[str, Any]) -> Recipe:
-        """A copy of the recipe with some options changed.
-
-        Given values are used as they are: `epochs` is not raised to `least_steps`, and the pooling of a given
-        architecture is not limited.
-
-        Parameters
-        ----------
-        changes : mapping
-            Options of the network or of the training, by name.
-
-        Returns
-        -------
-        Recipe
-            The changed recipe.
-        """
-        known = {**NetworkOptions.specs(), **FitOptions.specs()}
-        older = {spec.formerly for spec in known.values()}
-        for name in changes:
-            if name not in known and name not in older:
-                raise unknown_option("A recipe", name, known)
-        of_fit = {name: value for name, value in changes.items() if name in FitOptions.specs()}
-        of_network = NetworkOptions.resolved({n: value for n, value in changes.items() if n not in of_fit})
-        unused: dict[str, Any] = {}  # options of the recipe that the changes make meaningless
-        if of_network.get("mixing", "pairs") not in PAIRED_MIXINGS:
-            unused = {"diffusion": 0} | ({"active_set": "map"} if self.network.active_set == "all" else {})
-        if of_network.get("standardise") is False:
-            unused |= {"deviation_floor": 0.0, "log_offset": 0.0}
-        of_network = unused | of_network
-        return Recipe(
-            network=self.network.with_changes(of_network),
-            fit=self.fit.with_changes(of_fit),
-            least_steps=0 if "epochs" in changes else self.least_steps,
-            limits_pooling=self.limits_pooling and "architecture" not in changes,
-        )
-
-    def __getitem__(self, name: str) -> Any:
-        """Access by name, as in version 0.1; deprecated."""
-        warn_deprecated("Recipes are objects now: write recipe.network.margin.")
-        return self.to_json().get(name, getattr(self, name, None))
+    seed: int = option(0, "Seed of all random numbers; change it to repeat a run independently.", least=0)

@@ -71,27 +71,42 @@ def dataset_argument(required: bool):
 
 # name, type, help; options that are not given get the default of the data set
 _TEST_OPTIONS = (
-    ("--all-test", None, "mnist-012: test on all digits 0, 1 and 2 of MNIST's test set; needs MNIST."),
-    ("--shifts", click.Choice(["whole", "real"]), "mnist-trans: shift by whole pixels, or by any distance."),
-    ("--max-shift", click.FloatRange(min=0), "mnist-trans: largest shift in pixels."),
-    ("--test-rotations", None, "eth-80 and folders: rotate test images by random angles."),
+    ("--all-test", None, "mnist-012: test on all 3,147 digits 0, 1 and 2 of MNIST's test set; needs MNIST."),
+    (
+        "--shifts",
+        click.Choice(["whole", "real"]),
+        "mnist-trans: shift by whole pixels, or by any distance (real), which is harder.",
+    ),
+    ("--max-shift", click.FloatRange(min=0), "mnist-trans: largest shift in pixels; increase it for a harder test."),
+    (
+        "--test-rotations",
+        None,
+        "eth-80 and folders: rotate test images by random angles, to see whether the network is invariant.",
+    ),
 )
 _SPLIT_OPTIONS = (
-    ("--size", Size(), "Height and width of the images; smaller images train faster."),
-    ("--n-train", click.IntRange(min=1), "Number of training images."),
-    ("--n-valid", click.IntRange(min=1), "Number of validation images."),
+    ("--size", Size(), "Scale images to this height and width; smaller images train faster."),
+    ("--n-train", click.IntRange(min=1), "Number of training images; use fewer for a quick trial."),
+    (
+        "--n-valid",
+        click.IntRange(min=1),
+        "Number of validation images; use more to choose the best epoch more reliably.",
+    ),
     (
         "--train-rotations",
         Rotations(),
-        "Rotate each training image by one of K equally spaced angles, or by a random angle.",
+        (
+            "Rotate each training image by one of K equally spaced angles, or by a random angle. Use it to compare with"
+            " training on rotated images."
+        ),
     ),
     (
         "--split",
         click.Choice(["image", "object"]),
-        "eth-80: split at random by image, or by object, so that test objects are new.",
+        "eth-80: split at random by image, as in the paper, or by object, so that no test object was seen in training.",
     ),
-    ("--fold", click.IntRange(min=0, max=9), "eth-80 with --split object: index of the test object."),
-    ("--invert", None, "Folders: for dark objects on a light background."),
+    ("--fold", click.IntRange(min=0, max=9), "eth-80 with --split object: number of the test object in each class."),
+    ("--invert", None, "Folders: invert the pictures; use it for dark objects on a light background."),
 )
 _FIRST = "--size", "--test-rotations"  # options most users need
 

@@ -139,25 +139,27 @@ import_option = click.option(
     expose_value=False,
     metavar="MODULE",
     callback=_import_modules,
-    help="Import a Python module or .py file that registers your own layers, data sets or methods; may be repeated.",
+    help="Import a Python module or .py file that registers your own layers, data sets or methods; can be repeated.",
 )
 
 
 model_argument = click.argument("model", metavar="MODEL", type=ModelFile())
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object, for scripts, instead of text."
+)
 seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Seed of all random numbers; the same seed gives the same results.",
+    help="Seed of all random numbers; the same seed gives the same results, another one an independent run.",
 )
 threads_option = click.option(
     "--threads",
     type=click.IntRange(min=1, max=1024),
     default=usable_cores,
     show_default="all cores",
-    help="Number of worker threads; the results do not depend on it.",
+    help="Number of worker threads; use fewer to leave cores free. The results do not depend on it.",
 )
 interpolation_option = click.option(
     "--interpolation",
@@ -166,5 +168,5 @@ interpolation_option = click.option(
     type=click.Choice(["cubic", "linear"]),
     default="cubic",
     show_default=True,
-    help="How test images are interpolated when they are rotated.",
+    help="How to interpolate test images when they are rotated; linear blurs more.",
 )

@@ -11,9 +11,10 @@ from tigra.experiments.methods import (
     find_method,
     register_method,
 )
+from tigra.experiments.recipe import Recipe
 from tigra.experiments.recipes import RECIPE_NAMES, RECIPES
 from tigra.models.build import Plan
-from tigra.options import BuildOptions, Recipe
+from tigra.options import BuildOptions
 
 SIDES = {"mnist-012": (28, 3), "mnist-rot": (26, 9), "mnist-trans": (34, 9), "eth-80": (50, 8), "folder": (50, 3)}
 NETWORKS = [name for name, method in METHODS.items() if isinstance(method, NetworkMethod)]

@@ -9,6 +9,7 @@ from tigra.datasets.loading import DATASETS, dataset_options, load_dataset
 from tigra.datasets.splits import Split, split_hash
 from tigra.errors import ArchitectureError, ModelFileError, UsageError
 from tigra.experiments.methods import METHODS
+from tigra.experiments.recipe import Recipe
 from tigra.experiments.recipes import RECIPE_NAMES, RECIPES, DeepScatRecipe, find_recipe
 from tigra.experiments.runs import (
     Stopped,
@@ -22,7 +23,7 @@ from tigra.experiments.tables import TABLES
 from tigra.model_file import load_model, packaged_models
 from tigra.models.build import build_network
 from tigra.models.classifier import accuracy
-from tigra.options import FitOptions, NetworkOptions, Recipe
+from tigra.options import FitOptions, NetworkOptions
 
 TINY = "SC[2, 1]-DP[50]-S[2]-FC[4]"
 

@@ -144,7 +144,7 @@ def test_a_new_kind_of_layer_is_registered_without_touching_the_parser():
         ({"image_shape": (3,)}, "height, width"),
         ({"image_shape": None}, "height, width"),
         ({"seed": -1}, "seed"),
-        ({"architecture": 7}, "text"),
+        ({"architecture": 7}, "a string"),
     ],
 )
 def test_impossible_options_are_refused(arguments, message):

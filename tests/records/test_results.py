@@ -15,10 +15,10 @@ import pytest
 from benchmarks import ideas, summary
 from benchmarks.results import block_of
 from tigra.experiments.methods import find_method
+from tigra.experiments.recipe import Recipe
 from tigra.experiments.recipes import find_recipe
 from tigra.experiments.records import is_whole
 from tigra.experiments.tables import TABLES
-from tigra.options import Recipe
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOK = (DOCS / "notebook.md").read_text(encoding="utf-8").splitlines()  # every column of every table

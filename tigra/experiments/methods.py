@@ -15,11 +15,13 @@ from tigra.baselines.deepscat.fitting import suited
 from tigra.datasets.splits import Splits
 from tigra.errors import UsageError
 from tigra.experiments import recipes as book
+from tigra.experiments.recipe import Recipe
 from tigra.experiments.runs import DeepScatRun, NearestRun, NetworkRun, Run
-from tigra.models.build import Plan, check_effects, with_pooling_limited
+from tigra.models.build import Plan
+from tigra.models.effects import check_effects, with_pooling_limited
 from tigra.models.notation import parse_architecture
 from tigra.option_fields import is_same_object
-from tigra.options import BuildOptions, Recipe
+from tigra.options import BuildOptions
 from tigra.training import Training
 
 

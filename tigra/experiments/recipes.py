@@ -24,7 +24,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tigra.errors import UsageError
-from tigra.options import FitOptions, NetworkOptions, Recipe
+from tigra.experiments.recipe import Recipe
+from tigra.options import FitOptions, NetworkOptions
 
 SMALL = "SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]-FC[30]-FC[10]"  # Table 1, MNIST-012
 LARGE = "SC[10, 4]-DP[600]-SC[20, 4]-DP[300]-S[12]-FC[500]-FC[300]-FC[100]"  # Table 1, other experiments

@@ -11,6 +11,7 @@ from tigra.datasets import Split, Splits, load_dataset
 from tigra.datasets.splits import split_hash
 from tigra.errors import TigraError, UsageError
 from tigra.experiments.methods import find_method
+from tigra.experiments.recipe import Recipe
 from tigra.experiments.records import (
     are_numbers,
     effort_of,
@@ -24,7 +25,6 @@ from tigra.files.atomic import check_writable, write_atomically
 from tigra.files.cache import cache_folder
 from tigra.model_file import Model, load_model
 from tigra.models.classifier import Classifier, accuracy
-from tigra.options import Recipe
 from tigra.seeding import generator
 from tigra.version import __version__
 
