@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import zipfile
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from scipy import sparse
 
 from tigra.errors import ModelFileError, TigraError, UnknownLayerError
 from tigra.files.atomic import check_writable, write_atomically
-from tigra.graph import Graph
+from tigra.graph import Graph, GridGraph, check_shape, grid_graph
 from tigra.models.classifier import MODEL_KINDS, Classifier
 from tigra.models.network import Network
 from tigra.option_fields import short
@@ -97,6 +98,8 @@ def save(network: Classifier, path, training: dict | None = None, resume: tuple[
     arrays = dict(_named_arrays(network))
     if graph is not None:
         meta["graph"] = {"nodes": graph.n_nodes, "edges": int(graph.adjacency.nnz)}
+        if isinstance(graph, GridGraph):  # its gradient needs the coordinates
+            meta["graph"]["grid"] = graph.arguments
         arrays |= _graph_arrays(graph)
     if resume:
         arrays |= {f"resume/{name}": resume[0][name] for name in RESUME_ARRAYS}
@@ -204,13 +207,15 @@ def _packed(meta: dict, arrays: dict) -> bytes:
 
 
 def _graph_arrays(graph: Graph) -> dict[str, np.ndarray]:
-    """A custom graph as arrays: its adjacency matrix as CSR, and its degrees."""
+    """A custom graph as arrays: its adjacency matrix as CSR, its degrees, and the cyclic order if it has one."""
     matrix = graph.adjacency
+    rotation = {} if graph.rotation is None else {"graph/rotation": graph.rotation.neighbours}
     return {
         "graph/indptr": matrix.indptr.astype(np.int64),
         "graph/indices": matrix.indices.astype(np.int64),
         "graph/weights": matrix.data.astype(np.float64),
         "graph/degrees": graph.degrees.astype(np.float64),
+        **rotation,
     }
 
 
@@ -271,7 +276,23 @@ def _graph(archive, members, numbers, file_size: int) -> tuple[Graph | None, lis
     if not rises or not ((indices >= 0) & (indices < n_nodes)).all():
         raise ModelFileError("its graph is malformed")
     matrix = sparse.csr_array((weights, indices, indptr), shape=(n_nodes, n_nodes))
-    return Graph(matrix, degrees), list(likes)
+    graph = Graph(matrix, degrees)
+    if "grid" in numbers:
+        graph = _grid(numbers["grid"], matrix, degrees)
+    if "graph/rotation.npy" in members:
+        likes["graph/rotation"] = likes["graph/indices"]
+        order = _array(archive, members["graph/rotation.npy"], likes["graph/rotation"])
+        graph = graph.with_rotation(np.split(order, indptr[1:-1]))
+    return graph, list(likes)
+
+
+def _grid(arguments: dict, matrix, degrees) -> Graph:
+    """The grid that a custom graph is, with its coordinates."""
+    if math.prod(check_shape(arguments["shape"])) == len(degrees):
+        grid = grid_graph(**arguments)
+        if not (grid.adjacency != matrix).nnz and np.array_equal(grid.degrees, degrees):
+            return grid
+    raise ModelFileError("its graph is not the grid that it claims to be")
 
 
 def _meta(archive, members) -> dict:

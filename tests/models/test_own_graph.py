@@ -10,6 +10,7 @@ from scipy import sparse
 
 import tigra
 from tigra.errors import ModelFileError, UsageError
+from tigra.graph.orientation import has_gradient
 
 RING = np.roll(np.eye(12), 1, axis=1) + np.roll(np.eye(12), -1, axis=1)
 TEXT = "SC[2, 2]-DP[6]-S[2]-FC[4]"
@@ -56,6 +57,36 @@ def test_a_grid_that_is_given_as_a_graph_comes_back_as_it_was(tmp_path, rng, gri
     tigra.save(made, tmp_path / "grid.npz")
     np.testing.assert_array_equal(tigra.load(tmp_path / "grid.npz").scores(images), made.scores(images))
     assert np.abs(made.scores(images) - tigra.build_network(TEXT, (3, 4), 2).scores(images)).max() > 1e-4
+
+
+@pytest.mark.parametrize("grid", [tigra.grid_graph((3, 4), neighbours=4), tigra.grid_graph((2, 6), boundary="free")])
+def test_the_orientation_of_a_graph_comes_back(tmp_path, grid):
+    """A padded grid keeps its gradient, and any graph its rotation system."""
+    order = [around[::-1] for around in np.split(RING.nonzero()[1], 12)]
+    ring = tigra.Graph(RING).with_rotation(order)
+    turned = grid.with_rotation([grid.adjacency[[v]].indices[::-1] for v in range(12)])
+    for graph in (grid, ring, turned):
+        tigra.save(tigra.build_network("S[1]", (3, 4), 2, graph=graph), tmp_path / "graph.npz")
+        loaded = tigra.load(tmp_path / "graph.npz").graph
+        assert has_gradient(loaded) == has_gradient(graph)
+        rotations = [None if one.rotation is None else one.rotation.tolist() for one in (loaded, graph)]
+        assert rotations[0] == rotations[1]
+
+
+def test_a_file_with_an_orientation_that_lies_is_refused(tmp_path):
+    path = tmp_path / "graph.npz"
+    ring = tigra.Graph(RING).with_rotation(np.split(RING.nonzero()[1], 12))
+    for graph, change, message in [
+        (ring, {"name": "rotation", "array": np.zeros(24, int)}, "every neighbour of node 0 once"),
+        (ring, {"name": "rotation", "array": np.zeros(5, int)}, "wrong shape"),
+        (ring, {"meta": {"grid": {"shape": [3, 4]}}}, "not the grid that it claims to be"),
+        (ring, {"meta": {"grid": {"shape": [3, 0]}}}, "two positive integers"),
+        (ring, {"meta": {"grid": {"shape": [9000, 9000]}}}, "not the grid that it claims to be"),
+    ]:
+        tigra.save(tigra.build_network("S[1]", (3, 4), 2, graph=graph), path)
+        changed(path, **change)
+        with pytest.raises(ModelFileError, match=message):
+            tigra.load(path)
 
 
 def test_degrees_of_the_users_own_come_back_too(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from numbers import Real
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from tigra.errors import GraphError, UsageError
+from tigra.graph.rotation import RotationSystem
 
 
 class GraphSignal(NamedTuple):
@@ -82,11 +84,25 @@ class Graph:
     """
 
     stencil: Stencil | None = None
+    rotation: RotationSystem | None = None
 
     def __init__(self, adjacency, degrees=None):
         self.adjacency = _checked_adjacency(adjacency)
         self.degrees = _checked_degrees(degrees, self.adjacency)
         self._in_dtype: dict = {}
+
+    def with_rotation(self, order) -> Graph:
+        """The same graph with an orientation: the cyclic order of each node's neighbours, a `RotationSystem`.
+
+        Examples
+        --------
+        >>> triangle = Graph([[0, 1, 1], [1, 0, 1], [1, 1, 0]]).with_rotation([[1, 2], [2, 0], [0, 1]])
+        >>> triangle.rotation.reversed()
+        [[2, 1], [0, 2], [1, 0]]
+        """
+        graph = copy.copy(self)
+        graph.rotation = RotationSystem(self.adjacency, order)
+        return graph
 
     @property
     def n_nodes(self) -> int:
@@ -139,7 +155,7 @@ class GridGraph(Graph):
 
     def __init__(self, shape, neighbours, diagonal_weight, boundary):
         height, width = self.shape = shape
-        self.neighbours = neighbours
+        self.neighbours, self.boundary = neighbours, boundary
         self.diagonal_weight = diagonal_weight = float(diagonal_weight) if neighbours == 8 else 0.0
         self._in_dtype: dict = {}
         if boundary == "padded":
@@ -151,6 +167,12 @@ class GridGraph(Graph):
         self.degrees = (above_or_below + beside + diagonal_weight * above_or_below * beside).ravel()
         if height * width > 1:  # a single free node is isolated, and has no stencil
             self.stencil = Stencil(shape, 1.0, diagonal_weight, inverse_square_root(self.degrees))
+
+    @property
+    def arguments(self) -> dict:
+        """The arguments of `grid_graph` that make this grid, as JSON allows."""
+        weight = {"diagonal_weight": self.diagonal_weight} if self.neighbours == 8 else {}
+        return {"shape": list(self.shape), "neighbours": self.neighbours, "boundary": self.boundary, **weight}
 
     @cached_property
     def adjacency(self) -> sparse.csr_array:

@@ -16,7 +16,7 @@ import numpy as np
 
 import tigra.models.tigranet  # noqa: F401, registers TIGraNet's kinds of layers
 from tigra.errors import ArchitectureError, UsageError
-from tigra.graph import Graph, GridGraph, check_shape, grid_graph
+from tigra.graph import Graph, check_shape, grid_graph
 from tigra.layers import Layer
 from tigra.models.classifier import MODEL_KINDS
 from tigra.models.effects import expanded
@@ -80,8 +80,6 @@ def build_network(
     given = {"architecture": architecture, "image_shape": image_shape, "n_classes": n_classes}
     chosen = BuildOptions.of(given | {"seed": seed, "dtype": dtype} | options)
     own = None if graph is None else graph if isinstance(graph, Graph) else Graph(graph)
-    if isinstance(own, GridGraph):  # as it will be when the network is loaded: without its stencil
-        own = Graph(own.adjacency, own.degrees)
     return Plan.of(chosen, own).network()
 
 
