@@ -1,4 +1,14 @@
-"""The decorator that compiles a loop; the only module that imports numba."""
+"""The decorator that compiles a loop; with `tigra.kernels.registers`, the only module that imports numba."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 
 from numba import njit
 
@@ -6,10 +16,42 @@ from numba import njit
 def kernel(function):
     """Compile a function with numba, and cache the result on disk if possible.
 
-    Division by 0 follows NumPy; a test for 0 would prevent vectorisation.
+    Division by 0 follows NumPy; a test for 0 would prevent vectorisation. The cached result is valid as long as the
+    function's file and the files from which it imports kernels stay the same.
     """
     options = {"nogil": True, "error_model": "numpy"}
     try:
-        return njit(cache=True, **options)(function)
+        compiled = njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache is writable
         return njit(**options)(function)
+    if hasattr(compiled, "_cache"):  # not with NUMBA_DISABLE_JIT
+        index = compiled._cache._cache_file  # numba stamps it with the function's own file only
+        index._source_stamp = (index._source_stamp, imported_stamp(function))
+    return compiled
+
+
+def imported_stamp(function: Callable) -> str:
+    """Digest of the files that the names in a function's module come from, directly or through one another.
+
+    Only files of tigra and of the function's own package count.
+    """
+    packages = {name.split(".")[0] for name in (__name__, function.__module__)}
+    found: dict[str, str] = {}
+    waiting = [function.__globals__]
+    while waiting:
+        for value in list(waiting.pop().values()):
+            name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+            if not isinstance(name, str) or name in found or name.split(".")[0] not in packages:
+                continue
+            module = sys.modules.get(name)
+            path = getattr(module, "__file__", None)
+            found[name] = _digest(path, os.stat(path).st_mtime_ns) if path else ""
+            if name != __name__:  # the decorator's own imports change no kernel
+                waiting.append(getattr(module, "__dict__", {}))
+    found.pop(function.__module__, None)  # numba looks at this one
+    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()
+
+
+@functools.cache
+def _digest(path: str, changed: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()

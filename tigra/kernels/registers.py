@@ -1,0 +1,338 @@
+"""Fused multiply-adds, and blocks of matrix products that stay in registers.
+
+A fused multiply-add, a b + c rounded once, gives the same bits on every processor. The functions here are Python
+code that defines the result. Compiled callers get vector instructions in their place, written below as LLVM code. The
+number of rows and vectors in a block depends on the processor; the order of additions, and thus the bits, does not.
+Where a processor has no such instruction, LLVM calls the C library's `fma`: slower, with equal bits.
+
+Blocks may be smaller than the registers allow. Rows, terms and places beyond the last one are then computed as copies
+of the last, and written to the same place: nothing is read or written outside, without any branch.
+"""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import lower_builtin, type_callable
+
+INDEX, LANE, CACHE_LINE = ir.IntType(64), ir.IntType(32), 64
+if config.CPU_FEATURES is None:
+    HAS_AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
+else:
+    HAS_AVX512 = "+avx512f" in config.CPU_FEATURES
+VECTOR_BYTES = 64 if HAS_AVX512 else 32
+
+
+def fma(a, b, c):
+    """a b + c, rounded once, for floats or arrays of one dtype.
+
+    Without over- and underflow of the intermediate results, which float64 does not guard against in Python.
+
+    Examples
+    --------
+    >>> x = 1 + 2.0**-52
+    >>> float(fma(x, x, -1 - 2.0**-51)) == 2.0**-104, x * x - 1 - 2.0**-51
+    (True, 0.0)
+    """
+    if np.result_type(a, b, c) == np.float32:  # float64 holds the product exactly
+        return _to_odd(*_two_sum(np.multiply(a, b, dtype=np.float64), np.float64(c))).astype(np.float32)[()]
+    with np.errstate(over="ignore", invalid="ignore"):
+        plain = a * b + c
+        high, low = _two_product(a, b)
+        middle, least = _two_sum(c, low)  # Boldo and Melquiond (2008), algorithm Fma
+        total, rest = _two_sum(high, middle)
+        exact = total + _to_odd(*_two_sum(least, rest))
+    return np.where(np.isfinite(exact), exact, plain)[()]
+
+
+def _two_sum(a, b):
+    """a + b rounded, and the error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _two_product(a, b):
+    """a b rounded, and the error, for float64."""
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    high = a * b
+    return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _halves(a):
+    scaled = (2.0**27 + 1) * a
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def _to_odd(total, error):
+    """total + error, rounded to the neighbour with an odd last bit: a second rounding is then as good as one."""
+    total, error = np.asarray(total), np.asarray(error)
+    even = (total.view(np.int64) & 1) == 0
+    return np.where(even & (error != 0) & np.isfinite(error), np.nextafter(total, np.copysign(np.inf, error)), total)
+
+
+@type_callable(fma)
+def _type_fma(context):
+    return lambda a, b, c: c(c, c, c)
+
+
+@lower_builtin(fma, types.VarArg(types.Any))
+def _lower_fma(context, builder, signature, args):
+    return _fused(builder, *args)
+
+
+def sum_block(max_rows, n_vectors):
+    """Function for a block of `tigra.kernels.products.product`.
+
+    Parameters
+    ----------
+    max_rows : int
+        Rows held in registers.
+    n_vectors : int
+        Vectors held per row. 0: one vector of which at most `n` places are used.
+
+    Returns
+    -------
+    function
+        Compiled callers may ask for up to `max_rows` rows, and `n` places as above. Python ignores these limits.
+    """
+
+    def block(w, w0, row, term, n_terms, x, x0, x_pitch, out, out0, out_pitch, rows, n, fresh):
+        for i in range(rows):
+            to = out[out0 + i * out_pitch : out0 + i * out_pitch + n]
+            total = np.zeros(n, out.dtype) if fresh else to
+            for r in range(n_terms):
+                total = fma(w[w0 + i * row + r * term], x[x0 + r * x_pitch : x0 + r * x_pitch + n], total)
+            to[:] = total
+
+    @type_callable(block)
+    def type_block(context):
+        def signature(w, w0, row, term, n_terms, x, x0, x_pitch, out, out0, out_pitch, rows, n, fresh):
+            i = types.intp
+            return types.none(w, i, i, i, i, x, i, i, out, i, i, i, i, types.boolean)
+
+        return signature
+
+    @lower_builtin(block, types.VarArg(types.Any))
+    def lower_block(context, builder, signature, args):
+        w, w0, row, term, n_terms, x, x0, x_pitch, out, out0, out_pitch, rows, n, fresh = args
+        w_type, x_type, out_type = (signature.args[k] for k in (0, 5, 8))
+        number = context.get_value_type(out_type.dtype)
+        vector = ir.VectorType(number, VECTOR_BYTES * 8 // out_type.dtype.bitwidth)
+        w, x = _address(context, builder, w_type, w, w0), _address(context, builder, x_type, x, x0)
+        out = _address(context, builder, out_type, out, out0)
+        row_numbers = [_at_most(builder, i, rows) for i in range(max_rows)]
+        weights = [builder.gep(w, [builder.mul(row, i)]) for i in row_numbers]
+        targets = [builder.gep(out, [builder.mul(out_pitch, i)]) for i in row_numbers]
+        reach = _Reach(builder, vector, n_vectors, n)
+        starts = [
+            builder.select(fresh, ir.Constant(vector, None), value)
+            for target in targets
+            for value in reach.load(target)
+        ]
+
+        def step(r, sums):
+            values = reach.load(builder.gep(x, [builder.mul(r, x_pitch)]))
+            place = builder.mul(r, term)
+            factors = (_repeated(builder, builder.load(builder.gep(weight, [place])), vector) for weight in weights)
+            products = ((factor, value) for factor in factors for value in values)
+            return [_fused(builder, *pair, total) for pair, total in zip(products, sums, strict=True)]
+
+        sums = _loop(builder, n_terms, starts, step)
+        for i, target in enumerate(targets):
+            reach.store(sums[i * reach.count : (i + 1) * reach.count], target)
+        return context.get_dummy_value()
+
+    return block
+
+
+def dot_block(max_rows, max_terms):
+    """Function for a block of `tigra.kernels.products.outer`.
+
+    Parameters
+    ----------
+    max_rows, max_terms : int
+        Rows of g and of x whose dot products are held in registers.
+
+    Returns
+    -------
+    function
+        Compiled callers may ask for up to `max_rows` rows and `max_terms` terms. Python ignores these limits.
+    """
+
+    def block(g, g0, g_pitch, rows, x, x0, x_pitch, terms, n, out, out0, out_pitch, fresh):
+        lanes = CACHE_LINE // out.itemsize
+        for i in range(rows):
+            for r in range(terms):
+                total = np.zeros(lanes, out.dtype)
+                for q in range(0, n, lanes):
+                    a, b = np.zeros((2, lanes), out.dtype)
+                    left = min(lanes, n - q)
+                    a[:left] = g[g0 + i * g_pitch + q : g0 + i * g_pitch + q + left]
+                    b[:left] = x[x0 + r * x_pitch + q : x0 + r * x_pitch + q + left]
+                    total = fma(a, b, total)
+                while total.size > 1:
+                    total = total[: total.size // 2] + total[total.size // 2 :]
+                place = out0 + i * out_pitch + r
+                out[place] = total[0] if fresh else out[place] + total[0]
+
+    @type_callable(block)
+    def type_block(context):
+        def signature(g, g0, g_pitch, rows, x, x0, x_pitch, terms, n, out, out0, out_pitch, fresh):
+            i = types.intp
+            return types.none(g, i, i, i, x, i, i, i, i, out, i, i, types.boolean)
+
+        return signature
+
+    @lower_builtin(block, types.VarArg(types.Any))
+    def lower_block(context, builder, signature, args):
+        g, g0, g_pitch, rows, x, x0, x_pitch, terms, n, out, out0, out_pitch, fresh = args
+        g_type, x_type, out_type = (signature.args[k] for k in (0, 4, 9))
+        number = context.get_value_type(out_type.dtype)
+        lanes, parts = CACHE_LINE * 8 // out_type.dtype.bitwidth, CACHE_LINE // VECTOR_BYTES
+        vector = ir.VectorType(number, lanes // parts)
+        g, x = _address(context, builder, g_type, g, g0), _address(context, builder, x_type, x, x0)
+        out = _address(context, builder, out_type, out, out0)
+        row_numbers = [_at_most(builder, i, rows) for i in range(max_rows)]
+        term_numbers = [_at_most(builder, r, terms) for r in range(max_terms)]
+        lines = [builder.gep(g, [builder.mul(g_pitch, i)]) for i in row_numbers]
+        others = [builder.gep(x, [builder.mul(x_pitch, r)]) for r in term_numbers]
+        whole, left = builder.udiv(n, INDEX(lanes)), builder.urem(n, INDEX(lanes))
+
+        def step_with(load):
+            def step(number, sums):
+                first = builder.mul(number, INDEX(lanes))
+                new: list[ir.Instruction] = []
+                for part in range(parts):
+                    place = builder.add(first, INDEX(part * vector.count))
+                    b = [load(builder.gep(other, [place]), part) for other in others]
+                    for line in lines:
+                        a = load(builder.gep(line, [place]), part)
+                        new += [_fused(builder, a, value, sums[len(new) + k]) for k, value in enumerate(b)]
+                return new
+
+            return step
+
+        def load_rest(pointer, part):
+            """Zeros beyond the last place."""
+            value = ir.Constant(vector, None)
+            for lane in range(vector.count):
+                used = builder.icmp_signed("<", INDEX(part * vector.count + lane), left)
+                last = builder.sub(builder.sub(left, INDEX(1)), INDEX(part * vector.count))
+                entry = builder.load(builder.gep(pointer, [builder.select(used, INDEX(lane), last)]))
+                entry = builder.select(used, entry, ir.Constant(number, 0.0))
+                value = builder.insert_element(value, entry, LANE(lane))
+            return value
+
+        sums = [ir.Constant(vector, None)] * (parts * max_rows * max_terms)
+        sums = _loop(builder, whole, sums, step_with(lambda pointer, part: _load(builder, pointer, vector)))
+        some = builder.zext(builder.icmp_signed(">", left, INDEX(0)), INDEX)
+        rest = step_with(load_rest)
+        sums = _loop(builder, some, sums, lambda _, totals: rest(whole, totals))
+        places = [builder.add(builder.mul(out_pitch, i), r) for i in row_numbers for r in term_numbers]
+        targets = [builder.gep(out, [place]) for place in places]
+        old = [builder.load(target) for target in targets]  # all of them before the first is written
+        for k, target in enumerate(targets):
+            total = _tree(builder, sums[k :: len(targets)])
+            builder.store(builder.select(fresh, total, builder.fadd(old[k], total)), target)
+        return context.get_dummy_value()
+
+    return block
+
+
+class _Reach:
+    """The places of a row that a block holds in registers: whole vectors, or at most n places of one."""
+
+    def __init__(self, builder, vector, n_vectors, n):
+        self.builder, self.vector, self.whole = builder, vector, n_vectors > 0
+        self.count = max(n_vectors, 1)
+        self.places = [_at_most(builder, lane, n) for lane in range(vector.count)]
+
+    def load(self, pointer):
+        builder, vector = self.builder, self.vector
+        if self.whole:
+            places = (INDEX(k * vector.count) for k in range(self.count))
+            return [_load(builder, builder.gep(pointer, [place]), vector) for place in places]
+        value = ir.Constant(vector, ir.Undefined)
+        for lane, place in enumerate(self.places):
+            value = builder.insert_element(value, builder.load(builder.gep(pointer, [place])), LANE(lane))
+        return [value]
+
+    def store(self, values, pointer):
+        builder, vector = self.builder, self.vector
+        if self.whole:
+            for k, value in enumerate(values):
+                place = builder.gep(pointer, [INDEX(k * vector.count)])
+                builder.store(value, builder.bitcast(place, vector.as_pointer()), align=_width(vector.element))
+            return
+        for lane, place in enumerate(self.places):
+            builder.store(builder.extract_element(values[0], LANE(lane)), builder.gep(pointer, [place]))
+
+
+def _address(context, builder, array_type, array, offset):
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [offset])
+
+
+def _at_most(builder, index, count):
+    """The smaller of index and count - 1."""
+    return builder.select(builder.icmp_signed("<", INDEX(index), count), INDEX(index), builder.sub(count, INDEX(1)))
+
+
+def _load(builder, pointer, vector):
+    return builder.load(builder.bitcast(pointer, vector.as_pointer()), align=_width(vector.element))
+
+
+def _width(number):
+    return 4 if isinstance(number, ir.FloatType) else 8
+
+
+def _repeated(builder, value, vector):
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, value, LANE(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(LANE, vector.count), None))
+
+
+def _fused(builder, a, b, c):
+    kind = c.type
+    number = kind.element if isinstance(kind, ir.VectorType) else kind
+    name = f"f{8 * _width(number)}"
+    name = f"v{kind.count}{name}" if isinstance(kind, ir.VectorType) else name
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.{name}")
+    return builder.call(function, [a, b, c])
+
+
+def _tree(builder, parts):
+    """The sum of all lanes: the upper half is added to the lower half, until one number is left."""
+    while len(parts) > 1:
+        half = len(parts) // 2
+        parts = [builder.fadd(a, b) for a, b in zip(parts[:half], parts[half:], strict=True)]
+    (value,) = parts
+    count = value.type.count
+    while count > 1:
+        count //= 2
+        low, high = (ir.Constant(ir.VectorType(LANE, count), list(range(s, s + count))) for s in (0, count))
+        value = builder.fadd(builder.shuffle_vector(value, value, low), builder.shuffle_vector(value, value, high))
+    return builder.extract_element(value, LANE(0))
+
+
+def _loop(builder, count, starts, step):
+    """Values after `count` steps from `starts`; step(index, values) gives the next values."""
+    before = builder.block
+    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    index = builder.phi(INDEX)
+    values = [builder.phi(start.type) for start in starts]
+    builder.cbranch(builder.icmp_signed("<", index, count), body, end)
+    builder.position_at_end(body)
+    new = [builder.add(index, INDEX(1)), *step(index, values)]
+    for phi, start, value in zip([index, *values], [INDEX(0), *starts], new, strict=True):
+        phi.add_incoming(start, before)
+        phi.add_incoming(value, builder.block)
+    builder.branch(head)
+    builder.position_at_end(end)
+    return values
