@@ -7,6 +7,7 @@ import importlib.metadata
 
 import click
 
+from .shared.output import cache_notes
 from .shared.signals import signals_interrupt
 
 # Each command has a module of its own, loaded when it is called, so that `tigra --help` is quick.
@@ -44,7 +45,7 @@ class TigraGroup(click.Group):
     def invoke(self, ctx):
         """Run the command; print errors of tigra as one sentence, without a traceback."""
         try:
-            with signals_interrupt():
+            with signals_interrupt(), cache_notes():
                 return super().invoke(ctx)
         except BrokenPipeError:  # e.g. `tigra ... | head`
             raise

@@ -51,6 +51,7 @@ from tigra.baselines import (
 from tigra.datasets import DATASETS, Split, Splits, load_dataset, register_dataset
 from tigra.errors import (
     ArchitectureError,
+    CacheWarning,
     DatasetError,
     GraphError,
     ImageError,
@@ -96,6 +97,7 @@ from tigra.version import __version__
 
 __all__ = [
     "ArchitectureError",
+    "CacheWarning",
     "Conv",
     "DATASETS",
     "DatasetError",

@@ -49,3 +49,7 @@ class ModelFileError(TigraError):
 
 class TrainingError(TigraError):
     """Training cannot continue, for instance because the loss is no longer finite."""
+
+
+class CacheWarning(UserWarning):
+    """Something in a cache was damaged and is made anew; results are not affected."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sys
 import time
+import warnings
+from collections.abc import Iterator
 
 import click
 
@@ -14,6 +17,24 @@ import click
 def print_json(content: dict) -> None:
     """Print one JSON object on standard output."""
     click.echo(json.dumps(content, indent=2, allow_nan=False))
+
+
+@contextlib.contextmanager
+def cache_notes() -> Iterator[None]:
+    """Show warnings about caches as notes, without a line of code."""
+    usual = warnings.showwarning
+
+    def show(message, category, *place):
+        if category.__name__ == "CacheWarning":  # by its name: importing tigra would slow down `tigra --help`
+            click.echo(f"Note: {message}", err=True)
+        else:
+            usual(message, category, *place)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 def percent(fraction: float) -> str:

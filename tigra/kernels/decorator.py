@@ -1,4 +1,4 @@
-"""The decorator that compiles a loop; with `tigra.kernels.registers`, the only module that imports numba."""
+"""The decorator that compiles a loop; with the cache beside it and `registers`, the only module that imports numba."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from types import ModuleType
 
 from numba import njit
 
+try:
+    from tigra.kernels.compiling.cache import CheckedCache
+except (ImportError, AttributeError):  # a version of numba with another cache, which then keeps kernels by itself
+    CheckedCache = None  # type: ignore[assignment,misc]
+
 
 def kernel(function):
     """Compile a function with numba, and cache the result on disk if possible.
@@ -19,14 +24,16 @@ def kernel(function):
     Division by 0 follows NumPy; a test for 0 would prevent vectorisation. The cached result is valid as long as the
     function's file and the files from which it imports kernels stay the same.
     """
-    options = {"nogil": True, "error_model": "numpy"}
+    compiled = njit(nogil=True, error_model="numpy")(function)
     try:
-        compiled = njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache is writable
-        return njit(**options)(function)
-    if hasattr(compiled, "_cache"):  # not with NUMBA_DISABLE_JIT
-        index = compiled._cache._cache_file  # numba stamps it with the function's own file only
-        index._source_stamp = (index._source_stamp, imported_stamp(function))
+        if CheckedCache is None:
+            compiled.enable_caching()
+        elif hasattr(compiled, "_cache"):  # not with NUMBA_DISABLE_JIT
+            compiled._cache = CheckedCache(function)
+    except (RuntimeError, OSError):  # neither the package's folder nor the user's cache is writable
+        return compiled
+    if index := getattr(getattr(compiled, "_cache", None), "_cache_file", None):
+        index._source_stamp = (index._source_stamp, imported_stamp(function))  # numba: the function's own file only
     return compiled
 
 

@@ -1,0 +1,1 @@
+"""What numba does behind the decorator, done more safely."""
