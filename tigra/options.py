@@ -312,7 +312,7 @@ class FitOptions(Options):
     )
     patience: int = option(
         0,
-        "Stop after this many epochs without a better validation accuracy; 0 never stops early.",
+        "Stop after this many epochs without a new best one; 0 never stops early. Use it to save time.",
         heading="Training",
         least=0,
     )

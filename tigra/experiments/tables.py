@@ -87,7 +87,7 @@ AS_PRINTED, BEST = "TIGraNet, as printed", "TIGraNet, best"
 ETH_80 = {"convnet": "80.1", "stn": "45.1", "harmnet": "94.0", "deepscat": "87.3"}
 ANGLES = 2, 4, 8, 16, "random"
 
-HE, U = "FC from He's start values", "FC from U[-1, 1]"
+HE, U = "He initialisation of FC", "U[-1, 1] initialisation of FC"
 SCATTERING = {"paper": "as printed", "best": "settings by validation"}
 
 

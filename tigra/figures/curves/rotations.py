@@ -10,9 +10,9 @@ from tigra.errors import UsageError
 
 STYLES = {  # (method, recipe): colour, marker and its inside, line, label; distinct without colour, too
     ("tigranet", "best"): ("#d55e00", "o", "#d55e00", "-", "TIGraNet"),
-    ("convnet", "best"): ("#0072b2", "s", "#0072b2", "-", "ConvNet, He's start values"),
+    ("convnet", "best"): ("#0072b2", "s", "#0072b2", "-", "ConvNet, He initialisation"),
     ("convnet", "paper"): ("#0072b2", "s", "white", ":", "ConvNet, U[-1, 1]"),
-    ("stn", "best"): ("#009e73", "^", "#009e73", "--", "STN, He's start values"),
+    ("stn", "best"): ("#009e73", "^", "#009e73", "--", "STN, He initialisation"),
     ("stn", "paper"): ("#009e73", "^", "white", ":", "STN, U[-1, 1]"),
 }
 METADATA = {  # without dates, so that files are reproducible
