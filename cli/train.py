@@ -13,13 +13,13 @@ from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
 from tigra.experiments.methods import find_method
 from tigra.experiments.recipe import Recipe
+from tigra.experiments.resuming import check_resumable, resume
 from tigra.experiments.runs import (
     Run,
     Stopped,
     Watch,
     measured_parts,
     perform,
-    resume,
     run_report,
 )
 from tigra.files.atomic import check_writable
@@ -56,7 +56,7 @@ from .shared.signals import StopSignals
     "--resume",
     "resumed",
     type=EXISTING_FILE,
-    help="Continue the interrupted run in this model file with the settings saved there.",
+    help="Continue the interrupted run in this model file with the settings saved there, or finish its report.",
 )
 @click.option(
     "--recipe",
@@ -173,6 +173,7 @@ def _resumed(ctx, path, dataset, threads, load) -> Run:
         if name not in allowed and ctx.get_parameter_source(name).name == "COMMANDLINE":
             raise click.UsageError(f"--resume continues with the settings in {path}; leave out {spelling(name)}.")
     model = load_model(path)
+    check_resumable(model, path)
     trained_on = model.training.get("dataset")
     if dataset not in (None, trained_on) and (trained_on in DATASETS or not os.path.isdir(dataset)):
         raise click.UsageError(f"{path} was trained on {trained_on}, got {dataset}; leave out DATASET.")
@@ -198,14 +199,16 @@ def _tell_stopped(run: Run, out) -> None:
 
 
 def _measured(ctx: click.Context, run: Run, out, threads, seconds) -> dict:
-    """Measure the report; the model is already saved, so Ctrl-C may stop this at any time."""
+    """Measure the report; the model is already saved, and --resume starts here if this is stopped."""
     try:
         with Progress() as progress:
             facts = run.facts | {"seconds": seconds}
             return {"model": str(out)} | run_report(run.model, run.splits, threads, progress_line(progress), **facts)
     except KeyboardInterrupt:
         done = "Trained" if run.can_resume else "Fitted"
-        click.echo(f"{done} and saved as {out}, but without a report; measure with: tigra evaluate {out}", err=True)
+        click.echo(
+            f"{done} and saved as {out}, but without a report; get it with: tigra train --resume {out}", err=True
+        )
         ctx.exit(130)
 
 

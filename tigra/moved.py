@@ -60,7 +60,7 @@ MOVED = {  # old name -> new modules
     "reproduction": "experiments.reproduction experiments.runs",
     "resolution": "theory.resolution",
     "run_records": "experiments.records",
-    "runs": "experiments.runs",
+    "runs": "experiments.runs experiments.resuming",
     "scattering": "baselines.deepscat.scattering",
     "settings": "training.epochs options",
     "smooth_images": "theory.smooth_images",
@@ -81,7 +81,7 @@ ROOMS = {  # packages that were modules: name -> new modules
     "images": "images.pictures",
     "kernels": "kernels.steps kernels.moments kernels.pooling kernels.adam kernels.sampling kernels.decorator",
     "layers": "baselines",
-    "training": "training.training models.classifier datasets.splits options",
+    "training": "training.training training.fitting models.classifier datasets.splits options",
 }
 
 

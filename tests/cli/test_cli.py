@@ -340,12 +340,13 @@ def test_a_run_is_saved_while_it_goes_on(tmp_path, monkeypatch):
         lambda network, out, facts, resume: saved.append((facts["best_epoch"], resume is not None)),
     )
     run("train", "mnist-012", *QUICK, "--out", tmp_path / "model.npz")
-    assert [resumable for _, resumable in saved] == [True, False, False, False]  # the last adds the report
+    resumable = [resumable for _, resumable in saved]  # after each step and epoch; the last save adds the report
+    assert len(resumable) > 20 and resumable == [True] * (len(saved) - 3) + [False] * 3
 
 
 def test_a_finished_run_has_nothing_to_resume(here):
     result = run("train", "--resume", "model.npz", expect=1)
-    assert "model.npz has a finished run, which cannot be resumed" in result.stderr
+    assert "model.npz has a finished run with its report, which cannot be resumed" in result.stderr
 
 
 def test_resume_takes_its_settings_from_the_file(here):
@@ -526,5 +527,7 @@ def test_ctrl_c_ends_the_report_on_a_fitted_classifier(tmp_path, monkeypatch):
     assert "use an order of at least 1, as W[0, 1] has one feature" in result.stderr
     result = run("train", "mnist-012", "--method", "deepscat", "--recipe", "paper", "--architecture", "W[1, 1]-PCA[1]",
                  "--out", out, expect=130)  # fmt: skip
-    assert f"Fitted and saved as {out}, but without a report; measure with: tigra evaluate {out}" in result.stderr
+    assert f"Fitted and saved as {out}, but without a report; get it with: tigra train --resume {out}" in result.stderr
+    monkeypatch.undo()
+    assert f"fitted, 0 s on 1 thread, saved as {out}" in run("train", "--resume", out, "--threads", "1").stdout
     assert load_model(out).network.is_fitted

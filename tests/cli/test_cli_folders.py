@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -194,10 +195,15 @@ def test_ctrl_c_during_the_report_says_that_the_model_is_saved(here, monkeypatch
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tigra.experiments.runs.accuracy", stop)
-    result = run("train", "shapes", *QUICK, "--out", "cut.npz", expect=130)
-    assert "Trained and saved as cut.npz, but without a report; measure with: tigra evaluate cut.npz" in result.stderr
-    assert load_model("cut.npz").resume is None
+    run("train", "shapes", *QUICK, "--out", "whole.npz")
+    with monkeypatch.context() as patched:
+        patched.setattr("tigra.experiments.runs.accuracy", stop)
+        result = run("train", "shapes", *QUICK, "--out", "cut.npz", expect=130)
+    wanted = "Trained and saved as cut.npz, but without a report; get it with: tigra train --resume cut.npz"
+    assert wanted in result.stderr and load_model("cut.npz").resume is None
+    report = json.loads(run("train", "--resume", "cut.npz", "--json").stdout)
+    assert Path("cut.npz").read_bytes() == Path("whole.npz").read_bytes()
+    assert report["accuracy"] == load_model("whole.npz").training["accuracy"] and report["epochs"] == 3
 
 
 def test_what_was_skipped_is_told_on_standard_error_and_in_json(here, tmp_path):

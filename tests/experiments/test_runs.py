@@ -11,12 +11,12 @@ from tigra.errors import ArchitectureError, ModelFileError, UsageError
 from tigra.experiments.methods import METHODS
 from tigra.experiments.recipe import Recipe
 from tigra.experiments.recipes import RECIPE_NAMES, RECIPES, DeepScatRecipe, find_recipe
+from tigra.experiments.resuming import resume
 from tigra.experiments.runs import (
     Stopped,
     Watch,
     measured_parts,
     perform,
-    resume,
     run_report,
 )
 from tigra.experiments.tables import TABLES
@@ -124,7 +124,12 @@ def test_a_stopped_run_goes_on_to_the_same_bits(splits, tmp_path):
     resumed = resume(model, splits, path)
     perform(resumed, path)
     assert resumed.model.parameters.tobytes() == whole.model.parameters.tobytes()
-    with pytest.raises(ModelFileError, match="has a finished run"):
+    finished = resume(load_model(path), splits, path)  # without its report
+    assert perform(finished, path) < 1 and finished.facts == whole.facts and finished.summary == whole.summary
+    finished.save(path, {"accuracy": {"valid": 0.5}})
+    whole.save(tmp_path / "whole.npz", {"accuracy": {"valid": 0.5}})
+    assert path.read_bytes() == (tmp_path / "whole.npz").read_bytes()
+    with pytest.raises(ModelFileError, match="has a finished run with its report"):
         resume(load_model(path), splits, path)
 
 
@@ -145,10 +150,22 @@ def test_a_stopped_run_with_all_that_goes_beyond_the_paper_goes_on_to_the_same_b
 
 
 def test_the_loop_saves_now_and_then_and_at_the_end(splits, tmp_path):
-    run, saved = started(splits, find_recipe("mnist-012"), architecture=TINY, epochs=3), []
-    run.save = lambda path, **more: saved.append((path, len(run.training.history), more))
+    run, saved = started(splits, find_recipe("mnist-012"), architecture=TINY, epochs=2, batch_size=200), []
+    run.save = lambda path, **more: saved.append((path, len(run.training.history), run.training.step, more))
     assert perform(run, "model.npz", save_every=0, facts=lambda seconds: {"spent": seconds > 0}) > 0
-    assert saved == [("model.npz", epochs, {"spent": True}) for epochs in (1, 2, 3, 3)]
+    places = [(0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3), (2, 0), (2, 0)]  # 3 is before the validation
+    assert saved == [("model.npz", *place, {"spent": True}) for place in places]
+
+
+def test_the_live_line_shows_the_highest_accuracy_so_far(splits, monkeypatch):
+    run, lines = started(splits, find_recipe("mnist-012"), architecture=TINY, epochs=3, batch_size=500), []
+    accuracies = iter([0.844, 0.802, 0.792])  # the loss falls, so that each epoch is the best so far
+    monkeypatch.setattr(run.training, "_validate", lambda workers: (next(accuracies), 0.0, next(shown)))
+    shown = iter([0.844, 0.802, 0.792])
+    perform(run, watch=Watch(lambda what, done, total: lines.append(what)))
+    assert [line.partition("valid")[2] for line in lines] == [
+        *("", " 84.4 % (highest 84.4 %)", " 80.2 % (highest 84.4 %)")
+    ]
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tigra import Dense, ReLU, ShapeError, UsageError
-from tigra.models.loss import negative_log_likelihood, softmax
+from tigra.models.loss import image_losses, negative_log_likelihood, softmax
 
 
 def test_dense_by_hand():
@@ -76,6 +76,18 @@ def test_huge_scores_give_finite_results():
     scores = np.array([[1e4, -1e4], [-1e4, 1e4]])
     loss, grad = negative_log_likelihood(scores, np.array([1, 1]))
     assert np.isfinite(loss) and np.isfinite(grad).all() and np.isfinite(softmax(scores)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_losses_and_probabilities_of_far_scores_are_exact(dtype):
+    """exp(2000) overflows: the largest score must be subtracted, not the smallest or the first."""
+    scores, labels = np.array([[1000, -1000], [-1000, 1000]], dtype), np.array([0, 0])
+    with np.errstate(over="raise", invalid="raise"):
+        np.testing.assert_array_equal(image_losses(scores, labels), [0, 2000])
+        np.testing.assert_array_equal(softmax(scores), [[1, 0], [0, 1]])
+        loss, grad = negative_log_likelihood(scores, labels)
+    assert loss == 1000
+    np.testing.assert_array_equal(grad, [[0, -0.5], [0, 0.5]])
 
 
 def test_without_smoothing_scores_near_the_largest_float_do_no_harm():

@@ -9,7 +9,7 @@ from tigra.graph import GraphSignal, grid_graph
 from tigra.layers import DynamicPool, PairedConv, SpectralConv, Standardise
 from tigra.model_file import load, save
 from tigra.models.build import build_network, count_parameters
-from tigra.training.training import fit
+from tigra.training import fit
 
 RNG = np.random.default_rng
 NETWORK = "SC[3, 2]-DP[90]-SC[4, 2]-DP[60]-S[3]-FC[6]"

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import tigra
-from tigra.experiments.runs import perform, resume
+from tigra.experiments.resuming import resume
+from tigra.experiments.runs import perform
 from tigra.model_file import load_model
 
 FOLDER = Path(__file__).parent / "version_0_1"

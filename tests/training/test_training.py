@@ -136,6 +136,14 @@ def test_each_step_takes_its_own_rate_and_each_epoch_its_own_order(small_network
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(48)) and np.any(orders[0] != orders[1])
 
 
+def test_the_order_of_the_images_is_that_of_runs_already_saved(small_network, small_splits, monkeypatch):
+    """Seed 3, epochs 0 and 1: with another order, an unfinished run would not end with the same bits."""
+    batches, gradient = [], Training._gradient
+    monkeypatch.setattr(Training, "_gradient", lambda self, b, *a: (batches.append(b), gradient(self, b, *a))[1])
+    train(small_network(), small_splits, epochs=2, batch_size=24, seed=3)
+    assert [batch[:6].tolist() for batch in batches[::2]] == [[22, 39, 24, 11, 31, 18], [23, 13, 39, 28, 43, 29]]
+
+
 @pytest.mark.parametrize("option", [{"label_smoothing": 0.2}, {"weight_decay": 0.5}, {"schedule": "constant"}])
 def test_options_change_what_is_learned(small_network, small_splits, option):
     assert np.any(train(small_network(), small_splits)[0] != train(small_network(), small_splits, **option)[0])
@@ -173,6 +181,23 @@ def test_records_are_numbered_and_plausible(small_network, small_splits):
     assert [epoch.number for epoch in epochs] == [1, 2, 3, 4] and epochs[0].best
     assert all(0 <= epoch.accuracy <= 1 and 0 <= epoch.valid_accuracy <= 1 for epoch in epochs)
     assert epochs[-1].loss < epochs[0].loss
+
+
+@pytest.mark.parametrize("n_steps", [1, 3, 5, 6])
+def test_a_run_killed_at_any_step_goes_on_from_its_last_snapshot(small_network, small_splits, n_steps):
+    """48 images in batches of 20 are 3 steps an epoch: after 3 and 6 only the validation is left."""
+    options = FitOptions(epochs=3, batch_size=20, weight_decay=0.1, jitter=0.5)
+    whole = Training(small_network(), small_splits, options)
+    expected = list(whole.run())
+    killed = Training(small_network(), small_splits, options)
+    steps = (epoch for epoch in killed.steps() if epoch is None)
+    for _ in range(n_steps):
+        next(steps)
+    resumed = Training(small_network(), small_splits, options)
+    resumed.restore(*killed.snapshot())
+    list(resumed.run())
+    assert resumed.history == expected
+    assert resumed.network.parameters.tobytes() == whole.network.parameters.tobytes()
 
 
 @pytest.mark.parametrize("stop_after", [0, 1, 4, 7])
@@ -219,6 +244,7 @@ def test_a_run_is_not_resumed_on_other_images(small_network, small_splits):
         {"n_correct": -1},
         {"history": [{}]},
         {"history": 5},
+        {"first_loss": "x"},
     ],
 )
 def test_a_malformed_record_is_not_resumed(small_network, small_splits, spoilt):
@@ -288,8 +314,45 @@ def test_a_loss_that_runs_away_is_reported(small_network, small_splits):
     network = small_network()
     network.calibrate(small_splits.train.images)
     network.parameters[:] = 1e38  # the scores overflow
-    with pytest.raises(TrainingError, match="learning rate below"):
+    with pytest.raises(TrainingError, match=r"before the first step: .*parameters \(up to 1e\+38\) are too large"):
         train(network, small_splits)
+
+
+def test_a_loss_that_runs_away_but_stays_finite_is_reported(small_network, small_splits):
+    """At once if it is hopeless; at the end if it rose and nothing was learned."""
+    with pytest.raises(TrainingError, match=r"diverged in epoch 1: the loss rose .*; use a learning rate below 30\."):
+        train(small_network(), small_splits, learning_rate=30.0, schedule="constant")
+    with pytest.raises(TrainingError, match=r"in epoch \d, and nothing was learned; use a learning rate below 0.2\."):
+        train(small_network(), small_splits, learning_rate=0.2, epochs=6)
+
+
+def test_divergence_is_blamed_on_weight_decay_where_that_caused_it(small_network, small_splits):
+    with pytest.raises(TrainingError, match=r"use a weight decay below 100, .* instead of 1e\+06"):
+        train(small_network(), small_splits, learning_rate=0.01, weight_decay=1e6, schedule="constant", epochs=9)
+
+
+def test_a_high_loss_at_the_start_is_not_divergence(small_network, small_splits):
+    network = small_network()
+    network.calibrate(small_splits.train.images)
+    network.layers[-1].params["weight"] *= 3000
+    _, epochs = train(network, small_splits, epochs=2)
+    assert epochs[0].loss > 100 * np.log(3)
+
+
+def test_labels_that_cannot_be_learned_are_not_divergence(small_network, small_splits, rng):
+    noise = Split(small_splits.train.images, rng.permutation(small_splits.train.labels))
+    _, epochs = train(small_network(), (noise, small_splits.valid), epochs=6, learning_rate=0.001)
+    assert min(epoch.valid_loss for epoch in epochs) > 1
+
+
+def test_a_state_that_a_file_cannot_hold_is_reported_when_it_is_saved(small_network, small_splits):
+    training = Training(small_network(), small_splits, FitOptions(batch_size=20))
+    steps = training.steps()
+    next(steps)
+    training.optimizer.square[0] = np.inf
+    with pytest.raises(TrainingError, match="running moments are no longer finite in epoch 1"):
+        training.snapshot()
+    steps.close()
 
 
 def test_a_validation_loss_that_is_not_finite_is_reported(small_network, small_splits):

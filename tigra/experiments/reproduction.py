@@ -19,7 +19,8 @@ from tigra.experiments.records import (
     one_or_range,
     spread,
 )
-from tigra.experiments.runs import Run, Watch, perform, resume
+from tigra.experiments.resuming import resume
+from tigra.experiments.runs import Run, Watch, perform
 from tigra.experiments.tables import Row, Table
 from tigra.files.atomic import check_writable, write_atomically
 from tigra.files.cache import cache_folder

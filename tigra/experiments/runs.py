@@ -14,12 +14,9 @@ from typing import Any, NamedTuple
 from tigra.baselines.deepscat.fitting import fit_deepscat
 from tigra.baselines.nearest import NearestNeighbour
 from tigra.datasets.splits import Splits, split_hash
-from tigra.errors import DatasetError, ModelFileError
 from tigra.files.cache import cache_folder
-from tigra.model_file import Model, save
+from tigra.model_file import save
 from tigra.models.classifier import Classifier, accuracy
-from tigra.models.network import Network
-from tigra.options import FitOptions
 from tigra.training import Training
 
 SAVE_EVERY = 10  # seconds between saves
@@ -66,6 +63,7 @@ class Run:
     splits: Splits
     is_finished = False
     can_resume = False
+    _known: dict[str, Any] | None = None  # facts about the data set
 
     def steps(self, watch: Watch) -> Iterator[None]:
         """Do the work; yield where the run may be saved, and end early or raise Stopped if the watch asks."""
@@ -88,7 +86,13 @@ class Run:
 
     def save(self, path, report: dict | None = None, **more) -> None:
         """Save the best classifier so far, with facts about the run and `more`."""
-        save(self.model, path, data_facts(self.splits, report) | more)
+        save(self.model, path, self._data_facts(report) | more)
+
+    def _data_facts(self, report: dict | None) -> dict[str, Any]:
+        """Return the facts about the data set; they are found once, since a hash of many images takes seconds."""
+        if self._known is None:
+            self._known = data_facts(self.splits)
+        return self._known | ({"accuracy": report["accuracy"]} if report else {})
 
 
 class NetworkRun(Run):
@@ -105,22 +109,20 @@ class NetworkRun(Run):
         return self.training.is_finished
 
     def steps(self, watch: Watch) -> Iterator[None]:
-        """Train; yield after every epoch."""
+        """Train; yield after every step."""
         training = self.training
         training.should_stop = watch.should_stop
         training.on_progress = lambda what, done, total: watch.show(what + self._so_far(), done, total)
-        for _ in training.run():
+        for _ in training.steps():
             yield
 
     def _so_far(self) -> str:
         """Return the results so far, for a live line."""
-        best = self.training.best_epoch
-        if best is None:
+        history = self.training.history
+        if not history:
             return ""
-        last = self.training.history[-1]
-        return (
-            f"  loss {last.loss:.4f}  valid {100 * last.valid_accuracy:.1f} % (best {100 * best.valid_accuracy:.1f} %)"
-        )
+        last, highest = history[-1], max(epoch.valid_accuracy for epoch in history)
+        return f"  loss {last.loss:.4f}  valid {100 * last.valid_accuracy:.1f} % (highest {100 * highest:.1f} %)"
 
     @property
     def model(self) -> Classifier:
@@ -149,7 +151,7 @@ class NetworkRun(Run):
             "history": [asdict(epoch) for epoch in training.history],
         }
         resume = None if training.is_finished else training.snapshot()
-        save(self.model, path, data_facts(self.splits, report) | facts | more, resume)
+        save(self.model, path, self._data_facts(report) | facts | more, resume)
 
 
 class DeepScatRun(Run):
@@ -254,7 +256,7 @@ def perform(run: Run, path=None, watch: Watch | None = None, save_every: float =
             run.save(path, **(facts(seconds) if facts else {}))
         return seconds
 
-    for _ in run.steps(watch):
+    for _ in run.steps(watch):  # a step of a training, so that long epochs are not lost
         if time.monotonic() - last_save > save_every:
             keep()
             last_save = time.monotonic()
@@ -264,38 +266,18 @@ def perform(run: Run, path=None, watch: Watch | None = None, save_every: float =
     return seconds
 
 
-def resume(model: Model, splits: Splits, path, threads: int = 1) -> NetworkRun:
-    """Return the unfinished run of a model file (read from `path`), ready to continue."""
-    if model.resume is None:
-        raise ModelFileError(f"{path} has a finished run, which cannot be resumed; start a new one.")
-    arrays, numbers = model.resume
-    try:
-        assert isinstance(model.network, Network)
-        training = Training(model.network, splits, FitOptions.from_json(numbers["options"]), threads)
-        if training.data_hash != numbers["data_hash"]:
-            raise DatasetError(
-                f"The images of {splits.name} have changed since {path} was saved; put them back, or start a new run."
-            )
-        training.restore(arrays, numbers)
-    except DatasetError:
-        raise
-    except Exception as error:  # the file may contain anything
-        raise ModelFileError(f"{path} has no usable record of its run ({error}); start a new run.") from error
-    return NetworkRun(training, splits)
-
-
 # --- reports --------------------------------------------------------------------------------------------
 
 
-def data_facts(splits: Splits, report: dict | None = None) -> dict[str, Any]:
-    """Return the facts about the data set, and the accuracy if known, for a model file."""
+def data_facts(splits: Splits) -> dict[str, Any]:
+    """Return the facts about the data set for a model file; the accuracy is not known yet."""
     return {
         "dataset": splits.name,
         "dataset_options": splits.options,
         "split_hash": split_hash(splits),
         "learned": " ".join(sorted(splits.learned)),
         "protocol": splits.protocol,
-        "accuracy": report["accuracy"] if report else None,
+        "accuracy": None,
     }
 
 

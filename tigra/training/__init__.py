@@ -1,12 +1,15 @@
 """THE STORY, 4: training with Adam, and the choice of the best epoch on upright validation images.
 
-adam       the optimiser and the learning-rate schedules
-training   `fit`: mini-batches, micro-batches on threads, the best epoch
-epochs     the record of an epoch
-jitter     training images shifted by fractions of a pixel
+adam        the optimiser and the learning-rate schedules
+training    a run: mini-batches, micro-batches on threads, the best epoch
+fitting     `fit`: a run from Python
+epochs      the record of an epoch
+divergence  runs that have gone astray, and why
+jitter      training images shifted by fractions of a pixel
 """
 
 from tigra.training.epochs import Epoch
-from tigra.training.training import Training, fit
+from tigra.training.fitting import fit
+from tigra.training.training import Training
 
 __all__ = ["Epoch", "Training", "fit"]

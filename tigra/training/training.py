@@ -7,8 +7,8 @@ depends only on (seed, e), so a run can be resumed at any step.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import asdict
 
 import numpy as np
@@ -27,79 +27,12 @@ from tigra.models.workers import Workers, micro_batches
 from tigra.options import FitOptions
 from tigra.seeding import generator
 from tigra.training.adam import Adam, learning_rate
+from tigra.training.divergence import Divergence
 from tigra.training.epochs import Epoch, read_history
 from tigra.training.jitter import JitteredImages
 
 CALIBRATION_IMAGES = 5000  # at most this many are used to standardise the statistics
 PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at the same time
-
-
-def fit(network: Network, splits, threads: int = 1, **options) -> Generator[Epoch, None, None]:
-    """Train a network and leave it with the parameters of its best epoch.
-
-    This is a generator: training starts when the first epoch is requested. Write `for epoch in fit(...)` or
-    `list(fit(...))`. If the loop ends early, the network keeps the best parameters so far.
-
-    Parameters
-    ----------
-    network : Network
-        Trained in place.
-    splits : Splits, or (train, valid)
-        Any object with .train and .valid, or the pair of them. Each has .images (n, H, W) and .labels (n,), or is
-        the pair (images, labels).
-    threads : int
-        Worker threads; the result does not depend on their number.
-    **options
-        Fields of `FitOptions`: epochs, batch_size, learning_rate, schedule, weight_decay, label_smoothing, jitter,
-        patience, seed.
-
-    Yields
-    ------
-    Epoch
-        Loss and accuracy after each pass over the training images.
-
-    Raises
-    ------
-    TrainingError
-        If the loss is no longer finite.
-
-    Notes
-    -----
-    The best epoch is the last one whose validation loss is within one standard error of the lowest. With few
-    validation images, smaller differences are due to chance, and later epochs were trained longer and at a lower
-    learning rate. Test images are never used.
-    """
-    return _Epochs(Training(network, splits, FitOptions.of(options), threads).run())
-
-
-class _Epochs(Generator):
-    """A generator that warns if it is discarded before its first epoch, when nothing was trained."""
-
-    def __init__(self, epochs: Generator[Epoch, None, None]):
-        self.epochs, self.has_begun = epochs, False
-
-    def send(self, value: None) -> Epoch:
-        """The next epoch."""
-        self.has_begun = True
-        return self.epochs.send(value)
-
-    def throw(self, *error) -> Epoch:
-        """Raise an error inside the generator; the best parameters so far are kept."""
-        self.has_begun = True
-        return self.epochs.throw(*error)
-
-    def close(self) -> None:
-        """End the training; the best parameters so far are kept."""
-        self.has_begun = True
-        self.epochs.close()
-
-    def __del__(self):
-        if not getattr(self, "has_begun", True):
-            warnings.warn(
-                "fit was called, but no epoch was asked for, so nothing was trained; write `for epoch in fit(...)`.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
 
 
 class Training:
@@ -148,6 +81,7 @@ class Training:
         self.loss_sum, self.n_correct = 0.0, 0  # over those steps
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # latest parameters, from which the next `run` continues
+        self.divergence = Divergence(network, options, self.valid[1])
         self._space = Workspace()
         if network.needs_calibration:
             network.calibrate(_some(self.train[0].images, options.seed), threads)
@@ -181,6 +115,13 @@ class Training:
 
     def run(self) -> Generator[Epoch, None, None]:
         """Start or resume training, yielding a record after each epoch."""
+        with closing(self.steps()) as steps:
+            for epoch in steps:
+                if epoch is not None:
+                    yield epoch
+
+    def steps(self) -> Generator[Epoch | None, None, None]:
+        """As `run`, but also yield None after each step; `snapshot` works at every yield."""
         if self.current is not None:
             self.network.learned = self.current
             self.current = None
@@ -189,7 +130,7 @@ class Training:
             replicas = [self.network.replica(keeps_results=False, training=True) for _ in range(self._n_replicas)]
             while not self.is_finished:
                 with workers:  # per epoch: BLAS must not be limited while the caller handles the record
-                    is_whole = self._run_epoch(workers, replicas)
+                    is_whole = yield from self._run_epoch(workers, replicas)
                 if not is_whole:
                     break
                 yield self.history[-1]
@@ -198,8 +139,8 @@ class Training:
             if self.best is not None:
                 self.network.learned = self.best
 
-    def _run_epoch(self, workers, replicas) -> bool:
-        """Run the rest of the current epoch; False if stopped before its end."""
+    def _run_epoch(self, workers, replicas) -> Generator[None, None, bool]:
+        """Run the rest of the current epoch, yielding after each step; return False if stopped before its end."""
         options, n_done = self.options, len(self.history)
         order = np.random.default_rng([options.seed, n_done]).permutation(len(self.train[1]))
         if options.jitter:
@@ -211,7 +152,7 @@ class Training:
             loss, n_correct, gradient = self._gradient(batch, workers, replicas)
             if n_done == 0 and self.step == 0:
                 replicas[-1].check_gradient_views()
-            self._check_finite(loss)
+            self.divergence.check_batch(loss, n_done, self.step)
             done, total = n_done * self.n_steps + self.step, options.epochs * self.n_steps
             with np.errstate(all="ignore"):
                 self.optimizer.step(gradient, learning_rate(options.learning_rate, done, total, options.schedule))
@@ -219,21 +160,15 @@ class Training:
             self.n_correct += n_correct
             self.step += 1
             self.on_progress(f"epoch {n_done + 1}/{options.epochs}", done + 1, total)
+            yield
         self._close_epoch(workers)
         return True
-
-    def _check_finite(self, numbers: float | np.ndarray, what: str = "The loss is") -> None:
-        if not np.isfinite(numbers).all():
-            raise TrainingError(
-                f"{what} no longer finite in epoch {len(self.history) + 1}: use a learning rate below"
-                f" {self.options.learning_rate:g}."
-            )
 
     def _gradient(self, batch, workers, replicas):
         """Loss, number of correct predictions, and gradient of a batch; micro-batches in parallel, summed in order."""
         prepared, labels = self.train
 
-        @np.errstate(all="ignore")  # _check_finite detects overflows
+        @np.errstate(all="ignore")  # check_batch detects overflows
         def work(gradient, part):
             replica, rows = replicas.pop(), batch[part]
             try:
@@ -285,15 +220,18 @@ class Training:
 
     def _close_epoch(self, workers) -> None:
         """Validate, append the record, and keep the parameters if they are the best so far."""
-        self._check_finite(self.network.learned, "Parameters are")  # pooling drops NaN, so the loss may stay finite
+        number = len(self.history) + 1
+        self.divergence.check_finite(
+            "Parameters", self.network.learned, number
+        )  # pooling drops NaN: the loss is finite
         valid_loss, valid_error, valid_accuracy = self._validate(workers)
-        self._check_finite(valid_loss)
+        self.divergence.check_finite("The validation loss", valid_loss, number)
         lowest, error = min([(e.valid_loss, e.valid_error) for e in self.history] + [(valid_loss, valid_error)])
         is_best = valid_loss <= lowest + error
         n_images = len(self.train[1])
         self.history.append(
             Epoch(
-                len(self.history) + 1,
+                number,
                 self.loss_sum / n_images,
                 self.n_correct / n_images,
                 valid_loss,
@@ -305,6 +243,8 @@ class Training:
         if is_best:
             self.best = self.network.learned
         self.step, self.loss_sum, self.n_correct = 0, 0.0, 0
+        if self.is_finished:
+            self.divergence.check_end(self.history)
 
     def _validate(self, workers) -> tuple[float, float, float]:
         """Mean loss over the validation images, its standard error, and the accuracy."""
@@ -327,12 +267,15 @@ class Training:
             "adam_mean": self.optimizer.mean,
             "adam_square": self.optimizer.square,
         }
+        for array in arrays.values():  # model files hold finite numbers only
+            self.divergence.check_finite("Parameters or their running moments", array, len(self.history) + 1)
         numbers = {
             "options": asdict(self.options),
             "data_hash": self.data_hash,
             "step": self.step,
             "loss_sum": self.loss_sum,
             "n_correct": self.n_correct,
+            "first_loss": self.divergence.first_loss,
             "history": [asdict(epoch) for epoch in self.history],
         }
         return {name: array.copy() for name, array in arrays.items()}, numbers
@@ -344,8 +287,9 @@ class Training:
         self.history = read_history(numbers["history"], self.options.epochs)
         self.step, self.loss_sum, self.n_correct = numbers["step"], numbers["loss_sum"], numbers["n_correct"]
         types = type(self.step), type(self.loss_sum), type(self.n_correct)
-        if types != (int, float, int) or not 0 <= self.step < self.n_steps or self.n_correct < 0:
+        if types != (int, float, int) or not 0 <= self.step <= self.n_steps or self.n_correct < 0:
             raise TrainingError("The record of the current epoch is malformed.")
+        self.divergence.restore(numbers.get("first_loss"))
         self.optimizer.n_steps = len(self.history) * self.n_steps + self.step
         self.optimizer.mean[:] = arrays["adam_mean"]
         self.optimizer.square[:] = arrays["adam_square"]
