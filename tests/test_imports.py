@@ -19,6 +19,7 @@ ROOMS = """
     datasets layers
     models
     training theory baselines
+    model_arrays
     model_file
     experiments gradcheck figures
     moved

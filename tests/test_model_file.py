@@ -12,7 +12,8 @@ import pytest
 import tigra
 from tests.model_members import members, npy, write
 from tigra import ModelFileError
-from tigra.model_file import _packed, check_writable, load_model
+from tigra.model_arrays import packed
+from tigra.model_file import check_writable, load_model
 from tigra.training.training import FitOptions, Training
 
 
@@ -327,6 +328,6 @@ def test_a_link_stays_a_link(tmp_path, network):
 
 
 def test_packing_is_deterministic_and_uncompressed(network):
-    packed = _packed({"a": 1}, {"x": np.zeros(3)})
-    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+    content = packed({"a": 1}, {"x": np.zeros(3)})
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}

@@ -21,7 +21,7 @@ The other packages and modules support them:
 
     errors.py       exceptions                  options.py      all options (option_fields.py: their base class)
     seeding.py      generators by purpose       model_file.py   save, load, packaged models
-    moved.py        old module names
+    moved.py        old module names            model_arrays.py arrays and graphs in model files
 
 The most common functions are available at the top level:
 

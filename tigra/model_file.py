@@ -12,9 +12,7 @@ created.
 
 from __future__ import annotations
 
-import io
 import json
-import math
 import os
 import zipfile
 from dataclasses import dataclass, field
@@ -22,11 +20,11 @@ from importlib import resources
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from tigra.errors import ModelFileError, TigraError, UnknownLayerError
 from tigra.files.atomic import check_writable, write_atomically
-from tigra.graph import Graph, GridGraph, check_shape, grid_graph
+from tigra.graph import Graph, GridGraph
+from tigra.model_arrays import array_in, graph_arrays, graph_in, packed
 from tigra.models.classifier import MODEL_KINDS, Classifier
 from tigra.models.network import Network
 from tigra.option_fields import short
@@ -100,10 +98,10 @@ def save(network: Classifier, path, training: dict | None = None, resume: tuple[
         meta["graph"] = {"nodes": graph.n_nodes, "edges": int(graph.adjacency.nnz)}
         if isinstance(graph, GridGraph):  # its gradient needs the coordinates
             meta["graph"]["grid"] = graph.arguments
-        arrays |= _graph_arrays(graph)
+        arrays |= graph_arrays(graph)
     if resume:
         arrays |= {f"resume/{name}": resume[0][name] for name in RESUME_ARRAYS}
-    write_atomically(path, _packed(meta, arrays))
+    write_atomically(path, packed(meta, arrays))
 
 
 def load(path) -> Classifier:
@@ -195,30 +193,6 @@ def _named_arrays(network: Classifier):
             yield f"layers/{number:02d}.{type(layer).__name__}.{name}", array
 
 
-def _packed(meta: dict, arrays: dict) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo("meta.json"), json.dumps(meta, indent=1))
-        for name, array in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.ascontiguousarray(array), (1, 0), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
-    return buffer.getvalue()
-
-
-def _graph_arrays(graph: Graph) -> dict[str, np.ndarray]:
-    """A custom graph as arrays: its adjacency matrix as CSR, its degrees, and the cyclic order if it has one."""
-    matrix = graph.adjacency
-    rotation = {} if graph.rotation is None else {"graph/rotation": graph.rotation.neighbours}
-    return {
-        "graph/indptr": matrix.indptr.astype(np.int64),
-        "graph/indices": matrix.indices.astype(np.int64),
-        "graph/weights": matrix.data.astype(np.float64),
-        "graph/degrees": graph.degrees.astype(np.float64),
-        **rotation,
-    }
-
-
 def _unpacked(archive: zipfile.ZipFile) -> Model:
     members = {info.filename: info for info in archive.infolist()}
     if any(info.compress_type != zipfile.ZIP_STORED for info in members.values()):
@@ -226,7 +200,7 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
     meta = _meta(archive, members)
     assert archive.fp is not None  # it is open
     file_size = os.fstat(archive.fp.fileno()).st_size
-    graph, of_graph = _graph(archive, members, meta.get("graph"), file_size)
+    graph, of_graph = graph_in(archive, members, meta.get("graph"), file_size)
     network = _network(meta, graph, file_size)
     expected = dict(_named_arrays(network))
     if meta["resume"] is not None:
@@ -236,7 +210,7 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
         expected |= {f"resume/{name}": network.parameters for name in ("adam_mean", "adam_square")}
     if set(members) != {"meta.json", *(f"{name}.npy" for name in (*expected, *of_graph))}:
         raise ModelFileError("its arrays are not those of its architecture")
-    found = {name: _array(archive, members[f"{name}.npy"], like) for name, like in expected.items()}
+    found = {name: array_in(archive, members[f"{name}.npy"], like) for name, like in expected.items()}
     for name, array in _named_arrays(network):
         array[...] = found[name]
     _check_signs(network)
@@ -256,43 +230,6 @@ def _check_signs(network: Classifier) -> None:
         for name in layer.nonnegative_state:
             if not (layer.state[name] >= 0).all():
                 raise ModelFileError(f"{where}.{name} must not be negative")
-
-
-def _graph(archive, members, numbers, file_size: int) -> tuple[Graph | None, list[str]]:
-    """(custom graph, names of its arrays), or (None, []) if the file has none."""
-    if numbers is None:
-        return None, []
-    n_nodes, n_edges = numbers["nodes"], numbers["edges"]
-    if not all(type(n) is int and 0 <= n <= file_size for n in (n_nodes, n_edges)) or n_nodes < 1:
-        raise ModelFileError("its graph is impossible")
-    likes = {
-        "graph/indptr": np.broadcast_to(np.int64(0), n_nodes + 1),
-        "graph/indices": np.broadcast_to(np.int64(0), n_edges),
-        "graph/weights": np.broadcast_to(0.0, n_edges),
-        "graph/degrees": np.broadcast_to(0.0, n_nodes),
-    }
-    indptr, indices, weights, degrees = (_array(archive, members[f"{name}.npy"], like) for name, like in likes.items())
-    rises = indptr[0] == 0 and indptr[-1] == n_edges and (np.diff(indptr) >= 0).all()
-    if not rises or not ((indices >= 0) & (indices < n_nodes)).all():
-        raise ModelFileError("its graph is malformed")
-    matrix = sparse.csr_array((weights, indices, indptr), shape=(n_nodes, n_nodes))
-    graph = Graph(matrix, degrees)
-    if "grid" in numbers:
-        graph = _grid(numbers["grid"], matrix, degrees)
-    if "graph/rotation.npy" in members:
-        likes["graph/rotation"] = likes["graph/indices"]
-        order = _array(archive, members["graph/rotation.npy"], likes["graph/rotation"])
-        graph = graph.with_rotation(np.split(order, indptr[1:-1]))
-    return graph, list(likes)
-
-
-def _grid(arguments: dict, matrix, degrees) -> Graph:
-    """The grid that a custom graph is, with its coordinates."""
-    if math.prod(check_shape(arguments["shape"])) == len(degrees):
-        grid = grid_graph(**arguments)
-        if not (grid.adjacency != matrix).nnz and np.array_equal(grid.degrees, degrees):
-            return grid
-    raise ModelFileError("its graph is not the grid that it claims to be")
 
 
 def _meta(archive, members) -> dict:
@@ -355,23 +292,6 @@ def _network(meta: dict, graph: Graph | None, file_size: int) -> Classifier:
         raise ModelFileError("its class names do not fit")
     network.class_names = meta["class_names"]
     return network
-
-
-def _array(archive, info: zipfile.ZipInfo, like: np.ndarray) -> np.ndarray:
-    """Read a member as an array with the shape and dtype of `like` and finite values."""
-    if info.file_size > like.nbytes + 4096:
-        raise ModelFileError(f"{info.filename} has the wrong size")
-    content = archive.read(info)  # checks the CRC
-    stream = io.BytesIO(content)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ModelFileError(f"{info.filename} is not an array")
-    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
-    if (shape, fortran_order, dtype) != (like.shape, False, like.dtype):
-        raise ModelFileError(f"{info.filename} has the wrong shape or type")
-    array = np.frombuffer(content, dtype, offset=stream.tell()).reshape(shape)
-    if not np.isfinite(array).all():
-        raise ModelFileError(f"{info.filename} has values that are not finite")
-    return array
 
 
 # --- models that come with tigra ------------------------------------------------------------
