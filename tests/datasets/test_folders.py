@@ -12,6 +12,7 @@ import tigra
 from tigra import DatasetError, UsageError
 from tigra.datasets.folders import load_test_folder
 from tigra.datasets.picture_files import list_pictures
+from tigra.files.checked_json import packed, unpacked
 from tigra.files.digests import digests_of
 
 
@@ -429,7 +430,7 @@ def settle(folder):
 
 def test_pictures_are_decoded_once(pets, monkeypatch):
     first = tigra.load_dataset(pets)
-    monkeypatch.setattr("tigra.datasets.folders.build_store", lambda *_, **__: pytest.fail("decoded again"))
+    monkeypatch.setattr("tigra.images.store.build_store", lambda *_, **__: pytest.fail("decoded again"))
     np.testing.assert_array_equal(tigra.load_dataset(pets).train.images[:], first.train.images[:])
 
 
@@ -447,6 +448,34 @@ def test_a_cache_that_is_damaged_is_made_anew(pets, tmp_path, monkeypatch):
         if path.is_file():
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     np.testing.assert_array_equal(tigra.load_dataset(pets).train.images[:], first)
+
+
+def test_names_in_each_others_place_are_noticed(pets, tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    first = tigra.load_dataset(pets)
+    (index,) = (tmp_path / "cache").glob("images/*/index.json")
+    text = index.read_text()
+    swapped = text.replace("cat/000.png", "?").replace("dog/000.png", "cat/000.png").replace("?", "dog/000.png")
+    for damaged in (swapped, text.replace('"skipped": []', '"skipped": 5'), text.replace('"names"', '"namen"')):
+        assert damaged != text
+        index.write_text(damaged)
+        again = tigra.load_dataset(pets)
+        np.testing.assert_array_equal(again.train.images[:], first.train.images[:])
+        assert index.read_text() == text
+
+
+def test_wrong_digests_are_not_believed_for_ever(pets, tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tigra.files.digests.SETTLED", -(10**18))  # as if all files were old
+    first = tigra.load_dataset(pets)
+    (remembered,) = (tmp_path / "cache" / "folders").iterdir()
+    text = remembered.read_bytes()
+    known = unpacked(text, remembered.stem)
+    known["cat/000.png"][-1] = "0" * 64
+    for wrong in (text[:-9] + b"0" + text[-8:], packed(known, "another"), packed(known, remembered.stem)):
+        remembered.write_bytes(wrong)
+        np.testing.assert_array_equal(tigra.load_dataset(pets).train.images[:], first.train.images[:])
+        assert remembered.read_bytes() == text
 
 
 def test_files_at_rest_are_not_read_again(pets, tmp_path, monkeypatch):

@@ -211,7 +211,7 @@ def test_eth_80_can_be_tested_turned(data_dir):
 
 def test_eth_80_is_decoded_once(data_dir, monkeypatch):
     first = tigra.load_dataset("eth-80", data_dir=data_dir, n_train=150, n_valid=30)
-    monkeypatch.setattr("tigra.datasets.protocols.build_store", lambda *_, **__: pytest.fail("decoded again"))
+    monkeypatch.setattr("tigra.images.store.build_store", lambda *_, **__: pytest.fail("decoded again"))
     again = tigra.load_dataset("eth-80", data_dir=data_dir, n_train=150, n_valid=30)
     np.testing.assert_array_equal(first.train.images[:], again.train.images[:])
 

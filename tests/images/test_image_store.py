@@ -1,16 +1,16 @@
 """Pictures are decoded once, into a file that is mapped; what is lazy gives the numbers of what is not."""
 
 import io
-import json
 import os
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from tigra import DatasetError, ImageError
+from tigra import CacheWarning, DatasetError, ImageError
 from tigra.images.pictures import decode_image
 from tigra.images.store import (
     StoredImages,
@@ -18,6 +18,7 @@ from tigra.images.store import (
     build_store,
     open_store,
     store_key,
+    stored_pictures,
 )
 from tigra.images.transforms import rotate
 
@@ -45,7 +46,7 @@ def test_a_store_holds_what_decoding_gives_in_the_order_given(tmp_path, pictures
     images = StoredImages(store.pixels, np.arange(600))
     for row in (0, 255, 256, 599):
         np.testing.assert_array_equal(images[row], decode_image(pictures[row][1], "x", (8, 8)))
-    assert isinstance(store.pixels, np.memmap)
+    assert isinstance(store.pixels.mapped, np.memmap)
 
 
 @pytest.mark.slow
@@ -75,9 +76,7 @@ def test_a_store_is_found_again_and_damage_is_noticed(tmp_path, pictures):
         (folder / name).write_bytes(content)
         assert open_store(tmp_path, "key") is None
         (folder / name).write_bytes(whole)
-    index = json.loads((folder / "index.json").read_text())
-    index["names"].pop()
-    (folder / "index.json").write_text(json.dumps(index))
+    (folder / "index.json").write_bytes((folder / "index.json").read_bytes().replace(b'"2.png"', b'"3.png"', 1))
     assert open_store(tmp_path, "key") is None
     build(tmp_path, pictures)  # replaces the damaged one
     assert open_store(tmp_path, "key") is not None
@@ -160,16 +159,59 @@ def test_the_key_depends_on_how_pictures_are_read(monkeypatch):
     assert len(keys) == 3
 
 
-def test_pixels_that_are_not_those_of_the_index_are_noticed(tmp_path, pictures):
-    build(tmp_path, pictures)
-    folder = tmp_path / "images" / "key"
-    whole, index = (folder / "pixels.npy").read_bytes(), json.loads((folder / "index.json").read_text())
-    (folder / "pixels.npy").write_bytes(whole[:128] + bytes(len(whole) - 128))
-    assert open_store(tmp_path, "key") is None
-    (folder / "pixels.npy").write_bytes(whole)
-    index["digests"].append("0")
-    (folder / "index.json").write_text(json.dumps(index))
-    assert open_store(tmp_path, "key") is None
+def test_a_store_under_another_key_is_not_used(tmp_path, pictures):
+    build(tmp_path, pictures[:5])
+    (tmp_path / "images" / "key").rename(tmp_path / "images" / "other")
+    assert open_store(tmp_path, "other") is None
+
+
+def test_a_file_in_the_place_of_a_store_is_replaced(tmp_path, pictures):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "key").write_text("no folder")
+    assert len(build(tmp_path, pictures[:5]).names) == 5
+
+
+def stored(tmp_path, pictures):
+    return stored_pictures(tmp_path, "key", lambda: iter(pictures), len(pictures), (8, 8))
+
+
+def zero_rows(tmp_path, *rows):
+    path = tmp_path / "images" / "key" / "pixels.npy"
+    content = bytearray(path.read_bytes())
+    for row in rows:
+        content[128 + 128 * row : 256 + 128 * row] = bytes(128)
+    path.write_bytes(content)
+
+
+def test_every_picture_is_checked_when_it_is_first_used(tmp_path, pictures):
+    pictures = pictures[:100]
+    right = np.asarray(stored(tmp_path, pictures).pixels)
+    zero_rows(tmp_path, 77, 99)
+    images = StoredImages(stored(tmp_path, pictures).pixels, np.arange(100))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(images[:77], right[:77] / 65535)
+    with pytest.warns(CacheWarning, match="were damaged; they are decoded anew") as told:
+        np.testing.assert_array_equal(images[[3, 77]], right[[3, 77]] / 65535)
+    assert len(told) == 1
+    np.testing.assert_array_equal(images[:], right / 65535)
+    with warnings.catch_warnings():  # for the next process, too
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(stored(tmp_path, pictures).pixels, right)
+
+
+def test_damage_that_cannot_be_mended_is_an_error(tmp_path, pictures, monkeypatch):
+    stored(tmp_path, pictures[:9])
+    zero_rows(tmp_path, 4)
+    with pytest.raises(DatasetError, match="are damaged; delete this file"):
+        open_store(tmp_path, "key").pixels[4]
+    with pytest.warns(CacheWarning), pytest.raises(DatasetError, match="have changed since"):
+        stored(tmp_path, pictures[1:10]).pixels[4]
+    store = stored(tmp_path, pictures[:9])
+    store.pixels.remake = lambda: zero_rows(tmp_path, 4) or open_store(tmp_path, "key").pixels
+    zero_rows(tmp_path, 4)
+    with pytest.warns(CacheWarning), pytest.raises(DatasetError, match="again and again"):
+        store.pixels[4]
 
 
 def test_processes_that_build_the_same_store_do_not_harm_each_other(tmp_path, pictures):

@@ -33,13 +33,12 @@ from tigra.datasets.splits import (
 )
 from tigra.errors import DatasetError, ImageError
 from tigra.files.cache import cache_folder
-from tigra.files.digests import SUM, digests_of
+from tigra.files.digests import SUM, digests_of, forget_digests
 from tigra.images.store import (
     ImageStore,
     StoredImages,
-    build_store,
-    open_store,
     store_key,
+    stored_pictures,
 )
 from tigra.images.transforms import checked_shape
 from tigra.seeding import generator
@@ -200,14 +199,26 @@ def _test_of(size, invert, test_rotations, interpolation, words) -> dict:
 
 def _decoded(folder, files, size, invert, threads, on_progress) -> ImageStore:
     """Return the store of these files, from the cache or newly built."""
+    try:
+        return _store(folder, files, size, invert, threads, on_progress)
+    except ChangedError:  # or its remembered digest was wrong
+        forget_digests(folder, cache_folder())
+        return _store(folder, files, size, invert, threads, on_progress)
+
+
+def _store(folder, files, size, invert, threads, on_progress) -> ImageStore:
     cache = cache_folder()
     digests = digests_of(folder, files, cache, on_progress)
+
+    def pictures():
+        return ((file.name, partial(_content, file, digest)) for file, digest in zip(files, digests, strict=True))
+
     key = store_key([(file.name, digest) for file, digest in zip(files, digests, strict=True)], size, invert)
-    store = open_store(cache, key)
-    if store is None:
-        pictures = ((file.name, partial(_content, file, digest)) for file, digest in zip(files, digests, strict=True))
-        store = build_store(cache, key, pictures, len(files), size, invert, threads, on_progress)
-    return store
+    return stored_pictures(cache, key, pictures, len(files), size, invert, threads, on_progress)
+
+
+class ChangedError(DatasetError):
+    """A file does not have the digest that it had a moment ago."""
 
 
 def _content(file: PictureFile, digest: str) -> bytes:
@@ -219,7 +230,7 @@ def _content(file: PictureFile, digest: str) -> bytes:
     except OSError as error:  # readable a moment ago, so the picture is not at fault
         raise DatasetError(f"Cannot read {file.path}: {error.strerror or error}; start again.") from error
     if hashlib.sha256(content).hexdigest() != digest:
-        raise DatasetError(f"{file.path} changed while it was read; start again when nothing writes to the folder.")
+        raise ChangedError(f"{file.path} changed while it was read; start again when nothing writes to the folder.")
     return content
 
 

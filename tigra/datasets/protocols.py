@@ -17,7 +17,7 @@ from tigra.datasets.sources import eth80_pictures, find, load_mnist
 from tigra.datasets.splits import Split, Splits, assemble, draw, turned_at_random
 from tigra.errors import DatasetError, UsageError
 from tigra.files.cache import cache_folder
-from tigra.images.store import StoredImages, build_store, open_store, store_key
+from tigra.images.store import StoredImages, store_key, stored_pictures
 from tigra.images.transforms import checked_shape, pad, random_shifts, resize
 from tigra.seeding import generator
 
@@ -242,13 +242,11 @@ def _eth_80_views(data_dir, size, threads, on_progress):
     on_progress("reading ETH-80", 0, 0)
     cache = cache_folder()
     key = store_key([(name, hashlib.sha256(content).hexdigest()) for name, content in pictures()], size, invert=False)
-    store = open_store(cache, key)
-    if store is None:
 
-        def report(_, done, total):
-            on_progress("decoding ETH-80", done, total)
+    def report(_, done, total):
+        on_progress("decoding ETH-80", done, total)
 
-        store = build_store(cache, key, pictures(), 8 * 10 * 41, size, threads=threads, on_progress=report)
+    store = stored_pictures(cache, key, pictures, 8 * 10 * 41, size, threads=threads, on_progress=report)
     if store.skipped:
         raise DatasetError(
             f"{len(store.skipped)} pictures of ETH-80 are damaged, fetch it again: {store.skipped[0][1]}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import stat
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from tigra.files.checked_json import packed, unpacked
 
 LARGEST_FILE = 512 * 2**20  # bytes; larger ones are not read
 SETTLED = 2_000_000_000  # nanoseconds; a more recent file might change again within its time stamp
@@ -28,7 +29,7 @@ def digests_of(
 
     As in the index of git, a cached digest is used if size and times of a file are unchanged.
     """
-    place = cache / "folders" / (hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32] + ".json")
+    place = _place(folder, cache)
     known, fresh, digests = _remembered(place), {}, []
     now = time.time_ns()
     for number, file in enumerate(files):
@@ -47,6 +48,17 @@ def digests_of(
     if any(known.get(name) != entry for name, entry in fresh.items()):
         _remember(place, (known if len(known) < 4 * len(files) else {}) | fresh)
     return digests
+
+
+def forget_digests(folder: Path, cache: Path) -> None:
+    """Delete the cached digests of a folder, so that all files are read again."""
+    with contextlib.suppress(OSError):
+        _place(folder, cache).unlink()
+
+
+def _place(folder: Path, cache: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32]
+    return cache / "folders" / f"{name}.json"
 
 
 def _state(path: Path) -> list[int] | str:
@@ -76,9 +88,8 @@ def _digest(path: Path) -> str:
 def _remembered(place: Path) -> dict:
     """Read the cached digests; return an empty dict if they are damaged."""
     try:
-        known = json.loads(place.read_text(encoding="utf-8"))
-        return known if isinstance(known, dict) and all(len(entry) == 4 for entry in known.values()) else {}
-    except (OSError, ValueError, TypeError):
+        return unpacked(place.read_bytes(), place.stem)
+    except (OSError, ValueError):
         return {}
 
 
@@ -88,8 +99,8 @@ def _remember(place: Path, known: dict) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".tmp")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(known, file)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(packed(known, place.stem))
             os.replace(temporary, place)
         finally:
             with contextlib.suppress(OSError):

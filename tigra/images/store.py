@@ -2,15 +2,15 @@
 
 A store is a folder with `pixels.npy`, a memory-mapped array (n, height, width) of 16-bit grey levels, and
 `index.json`, which lists the pictures. It is in the user's cache folder, under a hash of the pictures and
-the options of reading. It is built under a temporary name and renamed when complete. It can be deleted
-at any time.
+the options of reading. It is built under a temporary name and renamed when complete. The index has a checksum
+and the digest of each picture, which is checked when the picture is first used. A damaged store is made anew.
+It can be deleted at any time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import tempfile
@@ -25,12 +25,13 @@ from typing import TypeAlias
 import numpy as np
 
 from tigra.errors import DatasetError, ImageError
+from tigra.files.checked_json import packed, unpacked
 from tigra.images.pictures import GREY_LEVELS, decode_image, reader_version
+from tigra.images.stored_pixels import StoredPixels, npy_header, pixel_digest
 from tigra.images.transforms import rotate
 
 FORMAT = 1  # increase when decoding changes, so that old stores are not used
 AT_ONCE = 256  # pictures decoded between two progress reports
-N_SAMPLES = 64  # pictures whose pixels are compared with the index when a store is opened
 ABANDONED = 24 * 3600  # seconds after which an unfinished store is deleted
 
 
@@ -72,7 +73,7 @@ Images: TypeAlias = np.ndarray | LazyImages
 class StoredImages(LazyImages):
     """Rows of an array of 16-bit pixels, as images in [0, 1]."""
 
-    def __init__(self, pixels: np.ndarray, rows: np.ndarray):
+    def __init__(self, pixels: np.ndarray | StoredPixels, rows: np.ndarray):
         super().__init__((len(rows), *pixels.shape[1:]))
         self.pixels, self.rows = pixels, np.asarray(rows)
 
@@ -98,7 +99,7 @@ class ImageStore:
 
     Attributes
     ----------
-    pixels : array of uint16, shape (n, height, width)
+    pixels : StoredPixels, shape (n, height, width)
         Grey levels, memory-mapped.
     names : list of str
         Names of the pictures, in the order of the pixels.
@@ -108,23 +109,10 @@ class ImageStore:
         Name and reason of pictures that could not be decoded.
     """
 
-    def __init__(self, folder: Path):
-        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    def __init__(self, folder: Path, key: str):
+        index = unpacked((folder / "index.json").read_bytes(), key)
         self.names, self.digests, self.skipped = index["names"], index["digests"], index["skipped"]
-        n_images, shape = len(self.names), tuple(index["shape"])
-        if n_images:
-            self.pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
-        else:
-            self.pixels = np.zeros((0, *shape), np.uint16)
-        if self.pixels.shape != (n_images, *shape) or self.pixels.dtype != np.uint16 or len(self.digests) != n_images:
-            raise ValueError("the index does not fit the pixels")
-        for row in np.unique(np.linspace(0, n_images - 1, min(n_images, N_SAMPLES)).astype(int)):
-            if _pixel_digest(self.pixels[row]) != self.digests[row]:
-                raise ValueError("the pixels are not those of the index")
-
-
-def _pixel_digest(pixels: np.ndarray) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(pixels).data, digest_size=16).hexdigest()
+        self.pixels = StoredPixels(folder / "pixels.npy", self.digests, tuple(index["shape"]))
 
 
 def store_key(contents: Iterable[tuple[str, str]], shape: tuple[int, int], invert: bool) -> str:
@@ -138,9 +126,35 @@ def store_key(contents: Iterable[tuple[str, str]], shape: tuple[int, int], inver
 def open_store(cache: Path, key: str) -> ImageStore | None:
     """Return the store of this key, or None if it is missing or damaged."""
     try:
-        return ImageStore(cache / "images" / key)
-    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        return ImageStore(cache / "images" / key, key)
+    except (OSError, ValueError):
         return None
+
+
+def stored_pictures(
+    cache: Path,
+    key: str,
+    pictures: Callable[[], Iterator[tuple[str, bytes | Callable[[], bytes]]]],
+    n_pictures: int,
+    shape: tuple[int, int],
+    invert: bool = False,
+    threads: int = 1,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> ImageStore:
+    """Return the store of this key, from the cache or newly built; should it prove damaged, it is built again.
+
+    `pictures` is a function that returns the iterator; the other parameters are those of `build_store`.
+    """
+
+    def remade() -> StoredPixels:
+        _remove(cache / "images" / key)
+        return build_store(cache, key, pictures(), n_pictures, shape, invert, threads).pixels
+
+    store = open_store(cache, key)
+    if store is None:
+        store = build_store(cache, key, pictures(), n_pictures, shape, invert, threads, on_progress)
+    store.pixels.remake = remade
+    return store
 
 
 def build_store(
@@ -185,16 +199,16 @@ def build_store(
         raise DatasetError(_cannot_write(cache, error)) from error
     try:
         _remove_abandoned(final.parent)
-        _fill(building, pictures, n_pictures, shape, invert, threads, on_progress)
+        _fill(building, key, pictures, n_pictures, shape, invert, threads, on_progress)
         building.chmod(0o755)  # a cache may be shared
-        return _named(building, final)
+        return _named(building, final, key)
     except OSError as error:
         raise DatasetError(_cannot_write(cache, error)) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _named(building: Path, final: Path) -> ImageStore:
+def _named(building: Path, final: Path, key: str) -> ImageStore:
     """Rename a finished store and return it, or the equal one of a process that was faster."""
     for _ in range(10):
         try:
@@ -203,10 +217,17 @@ def _named(building: Path, final: Path) -> ImageStore:
             if not final.exists():
                 raise
         try:
-            return ImageStore(final)
-        except (OSError, ValueError, KeyError, TypeError, EOFError):  # damaged: make room
-            shutil.rmtree(final, ignore_errors=True)
+            return ImageStore(final, key)
+        except (OSError, ValueError):  # damaged: make room
+            _remove(final)
     raise DatasetError(f"{final} is being changed by other processes; set TIGRA_CACHE to a folder of your own.")
+
+
+def _remove(path: Path) -> None:
+    """Delete a damaged store, whatever it is by now."""
+    with contextlib.suppress(OSError):
+        path.unlink()  # a file or a link in its place
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -221,10 +242,9 @@ def _cannot_write(cache, error):
     return f"Cannot save decoded pictures in {cache}: {error.strerror or error}; set TIGRA_CACHE to another folder."
 
 
-def _fill(folder, pictures, n_pictures, shape, invert, threads, on_progress):
+def _fill(folder, key, pictures, n_pictures, shape, invert, threads, on_progress):
     """Write pixels.npy and index.json."""
-    height, width = shape
-    index = {"shape": [height, width], "names": [], "digests": [], "skipped": []}
+    index = {"shape": list(shape), "names": [], "digests": [], "skipped": []}
 
     def decode(picture):
         name, content = picture
@@ -240,7 +260,7 @@ def _fill(folder, pictures, n_pictures, shape, invert, threads, on_progress):
         warnings.catch_warnings(),  # here, because it is not thread-safe
     ):
         warnings.simplefilter("ignore")
-        _write_header(file, 0, shape)
+        file.write(npy_header((0, *shape)))
         done = 0
         while part := list(islice(pictures, AT_ONCE)):
             for name, pixels in pool.map(decode, part):
@@ -249,17 +269,11 @@ def _fill(folder, pictures, n_pictures, shape, invert, threads, on_progress):
                     continue
                 file.write(pixels.tobytes())
                 index["names"].append(name)
-                index["digests"].append(_pixel_digest(pixels))
+                index["digests"].append(pixel_digest(pixels))
             done += len(part)
             on_progress("decoding pictures", done, n_pictures)
         file.seek(0)
-        _write_header(file, len(index["names"]), shape)
+        file.write(npy_header((len(index["names"]), *shape)))
         file.flush()
         os.fsync(file.fileno())
-    (folder / "index.json").write_text(json.dumps(index), encoding="utf-8")
-
-
-def _write_header(file, n_images, shape):
-    """Write the header of an .npy file; its length is the same for any number of images."""
-    header = {"descr": "<u2", "fortran_order": False, "shape": (n_images, *shape)}
-    np.lib.format.write_array_header_1_0(file, header)
+    (folder / "index.json").write_bytes(packed(index, key))
