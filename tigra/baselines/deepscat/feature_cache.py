@@ -2,8 +2,8 @@
 
 For each kind of scattering, one SQLite file in the cache folder maps the hash of an image's pixels to its
 features. So another split or fold of the same images finds them all. Features are saved as they are
-computed, so a stopped run loses nothing. A damaged or read-only cache only costs time. It can be deleted
-at any time.
+computed, so a stopped run loses nothing. Each row has a checksum, which covers the kind of scattering and the
+image, too. A damaged or read-only cache only costs time. It can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tigra.models.workers import Workers
 FORMAT = 1  # increase when features change, so that old ones are not used
 AT_ONCE = 64  # images between two progress reports
 PATIENCE = 5.0  # seconds to wait while another process writes
+PASSING = "locked", "full", "unable to open", "disk I/O", "out of memory", "interrupted"  # errors that are no damage
 
 
 def scattering_features(
@@ -84,8 +85,8 @@ class FeatureCache:
         if folder is None:
             return
         s = scattering
-        kind = f"{FORMAT} {s.order} {s.octaves} {s.shape} {s.dtype} {s.oversampling} scipy {scipy.__version__}"
-        self.path = Path(folder) / "scattering" / f"{hashlib.sha256(kind.encode()).hexdigest()[:32]}.sqlite"
+        self.kind = f"{FORMAT} {s.order} {s.octaves} {s.shape} {s.dtype} {s.oversampling} scipy {scipy.__version__}"
+        self.path = Path(folder) / "scattering" / f"{hashlib.sha256(self.kind.encode()).hexdigest()[:32]}.sqlite"
         self._open()
 
     def _open(self) -> None:
@@ -99,16 +100,23 @@ class FeatureCache:
 
     @contextlib.contextmanager
     def _or_anew(self):
-        """Ignore database errors; delete a damaged file, so that it only costs time once."""
+        """Ignore errors; delete a damaged file, so that it only costs time once."""
         try:
             yield
-        except sqlite3.OperationalError:  # locked, full or read-only: keep it
-            pass
-        except sqlite3.DatabaseError:
+        except Exception as error:  # damage also shows as UnicodeDecodeError, OverflowError and others
+            if self._is_passing(error):
+                return
             self.close()
             self.database = None
-            with contextlib.suppress(OSError):
-                self.path.unlink()
+            for ending in ("-journal", "-wal", "-shm", ""):  # a journal would be applied to the next file
+                with contextlib.suppress(OSError):
+                    os.unlink(f"{self.path}{ending}")
+
+    def _is_passing(self, error: Exception) -> bool:
+        """Whether the file is locked, full or read-only, and may be whole."""
+        if isinstance(error, sqlite3.OperationalError) and "readonly" in str(error):  # damage can look like that
+            return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
+        return isinstance(error, sqlite3.OperationalError) and any(words in str(error) for words in PASSING)
 
     def rows(self, keys: list[bytes]) -> dict[bytes, np.ndarray]:
         """Return the features of the images that are in the cache."""
@@ -117,7 +125,7 @@ class FeatureCache:
         places = ", ".join("?" * len(keys))
         with self._or_anew():
             rows = self.database.execute(f"SELECT image, row, crc FROM features WHERE image IN ({places})", keys)
-            return {key: self._array(row) for key, row, crc in rows if self._is_whole(row, crc)}
+            return {key: self._array(row) for key, row, crc in rows if self._is_whole(key, row, crc)}
         if self.database is None:
             self._open()
         return {}
@@ -127,7 +135,7 @@ class FeatureCache:
         if self.database is None or not rows:
             return
         packed = [(key, np.ascontiguousarray(row, self.dtype).tobytes()) for key, row in rows.items()]
-        values = [(key, row, zlib.crc32(row)) for key, row in packed]
+        values = [(key, row, self._checksum(key, row)) for key, row in packed]
         with self._or_anew(), self.database:
             self.database.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?)", values)
         if self.database is None:  # it was damaged
@@ -138,9 +146,12 @@ class FeatureCache:
         if self.database is not None:
             self.database.close()
 
-    def _is_whole(self, row, crc) -> bool:
+    def _checksum(self, key: bytes, row: bytes) -> int:
+        return zlib.crc32(self.kind.encode() + key + row)
+
+    def _is_whole(self, key, row, crc) -> bool:
         n_bytes = self.length * self.dtype.itemsize
-        is_ours = isinstance(row, bytes) and len(row) == n_bytes and zlib.crc32(row) == crc
+        is_ours = isinstance(row, bytes) and len(row) == n_bytes and self._checksum(key, row) == crc
         return is_ours and bool(np.isfinite(self._array(row)).all())
 
     def _array(self, row: bytes) -> np.ndarray:
