@@ -10,11 +10,13 @@ the code that uses it, and a test.
     FitOptions                    how to train; for `fit`
 
 A `tigra.experiments.recipe.Recipe` combines NetworkOptions and FitOptions.
+    Limits                        memory, work and pixels; set by environment variables
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -317,3 +319,49 @@ class FitOptions(Options):
         least=0,
     )
     seed: int = option(0, "Seed of all random numbers; change it to repeat a run independently.", least=0)
+
+
+# --- limits -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits(Options):
+    """Limits that keep a hostile or mistyped model or picture from exhausting the machine.
+
+    Each is raised with the environment variable TIGRA_ plus its name in capitals, such as TIGRA_MAX_MEMORY.
+
+    Examples
+    --------
+    >>> Limits().max_memory
+    1000
+    """
+
+    where: ClassVar[str] = "The environment"
+
+    max_pixels: int = option(
+        90_000_000,
+        "Largest picture file that is decoded; Pillow's own limit is about twice the default.",
+        least=1,
+        unit="pixels",
+    )
+    max_memory: int = option(1000, "Largest memory of the maps of one worker thread.", least=1, unit="MB")
+    max_work: int = option(
+        5_000,
+        "Largest number of operations for one image; a core does 1000 to 10,000 million a second.",
+        least=1,
+        unit="million operations",
+    )
+
+    @classmethod
+    def now(cls) -> Limits:
+        """The limits, with those that environment variables change."""
+        given = {name: os.environ.get(variable(name), "") for name in cls.specs()}
+        for name, text in given.items():
+            if text and not (text.isascii() and text.isdigit() and len(text) < 16):
+                raise UsageError(f"{variable(name)} must be {cls.specs()[name].demand}, got {text!r}.")
+        return cls(**{name: int(text) for name, text in given.items() if text})
+
+
+def variable(name: str) -> str:
+    """The environment variable of a limit."""
+    return f"TIGRA_{name.upper()}"

@@ -1,12 +1,15 @@
 """Picture files of many kinds become grey arrays of the model's size."""
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from tigra import ImageError, read_image
+from tigra import ImageError, UsageError, read_image
+from tigra.images import pictures
 from tigra.images.pictures import picture_size
 from tigra.images.transforms import resize
 
@@ -94,12 +97,69 @@ def test_real_valued_pictures_must_be_finite_and_in_range(tmp_path, value, messa
         read_image(tmp_path / "real.tiff", (4, 4))
 
 
-def test_decompression_bombs_are_refused(tmp_path, monkeypatch):
+def test_pictures_beyond_the_limit_are_refused_unless_it_is_raised(tmp_path, monkeypatch):
     Image.new("L", (200, 200)).save(tmp_path / "large.png")
-    for limit in (30_000, 10_000):  # Pillow warns above the limit and raises above twice the limit
-        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-        with pytest.raises(ImageError, match="too large"):
-            read_image(tmp_path / "large.png", (8, 8))
+    monkeypatch.setenv("TIGRA_MAX_PIXELS", "39999")
+    with pytest.raises(ImageError, match=r"large.png is too large: it has 200x200 pixels.*TIGRA_MAX_PIXELS to 40000"):
+        read_image(tmp_path / "large.png", (8, 8))
+    monkeypatch.setenv("TIGRA_MAX_PIXELS", "40000")
+    assert read_image(tmp_path / "large.png", (8, 8)).shape == (8, 8)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)  # Pillow itself refuses twice as many
+    with pytest.raises(ImageError, match="too large"):
+        read_image(tmp_path / "large.png", (8, 8))
+    monkeypatch.undo()
+    monkeypatch.setenv("TIGRA_MAX_PIXELS", "many")
+    with pytest.raises(UsageError, match="TIGRA_MAX_PIXELS must be a whole number of pixels"):
+        read_image(tmp_path / "large.png", (8, 8))
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "P", "RGB", "RGBA", "I;16"])
+def test_large_pictures_are_converted_strip_by_strip(tmp_path, monkeypatch, mode):
+    rng = np.random.default_rng(0)
+    if mode == "I;16":
+        picture = Image.fromarray(rng.integers(0, 65536, (60, 41)).astype(np.uint16))
+    else:
+        picture = Image.fromarray(rng.integers(0, 256, (60, 41, 4)).astype(np.uint8))
+        picture = picture.convert("RGB").quantize(16) if mode == "P" else picture.convert(mode)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by 90 degrees
+    picture.save(tmp_path / "large.png", exif=exif, **({"transparency": 3} if mode == "P" else {}))
+    at_once = read_image(tmp_path / "large.png", (20, 30))
+    monkeypatch.setattr(pictures, "STRIP", 200)
+    np.testing.assert_array_equal(read_image(tmp_path / "large.png", (20, 30)), at_once)
+    monkeypatch.setattr(pictures, "WHOLE", 100)
+    np.testing.assert_allclose(read_image(tmp_path / "large.png", (20, 30)), at_once, atol=1.1 / pictures.GREY_LEVELS)
+
+
+def test_large_pictures_are_decoded_one_at_a_time(tmp_path, monkeypatch):
+    Image.new("L", (40, 40), 255).save(tmp_path / "large.png")
+    together, most = [], []
+
+    def grey(picture):
+        together.append(1)
+        most.append(len(together))
+        time.sleep(0.01)
+        together.pop()
+        return picture.copy()
+
+    monkeypatch.setattr(pictures, "_grey", grey)
+    for limit, expected in ((1600 * 4, 4), (1600, 1), (100, 1)):
+        monkeypatch.setattr(pictures, "AT_ONCE", limit)
+        most.clear()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: read_image(tmp_path / "large.png", (4, 4)), range(8)))
+        assert max(most) <= expected and len(most) == 8
+
+
+def test_libtiff_writes_nothing_to_the_terminal(tmp_path, capfd):
+    Image.new("L", (60, 60), 90).save(tmp_path / "whole.tiff", compression="tiff_lzw")
+    content = bytearray((tmp_path / "whole.tiff").read_bytes())
+    start = content.index(b"\x80")  # the first code of LZW, after the header
+    content[start : start + 20] = bytes(20)
+    (tmp_path / "broken.tiff").write_bytes(content)
+    with pytest.raises(ImageError, match="damaged"):
+        read_image(tmp_path / "broken.tiff", (8, 8))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_pictures_are_scaled_by_means_of_all_their_pixels(tmp_path, rng):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import io
 import logging
 import os
+import threading
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import PIL
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
-from tigra.errors import ImageError
+from tigra.errors import ImageError, TigraError
+from tigra.files.regular import open_regular
 from tigra.images.transforms import checked_shape
+from tigra.options import Limits
 
 # Common formats. EPS and similar ones are left out because Pillow would start other programs to read them.
 FORMATS = (
@@ -22,6 +27,21 @@ FORMATS = (
 )  # fmt: skip
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # our errors say the same
 GREY_LEVELS = 65535  # 16 bits: exact for 8-bit and 16-bit pictures
+WHOLE = 2**24  # pixels up to which a picture is scaled at once, larger ones strip by strip
+STRIP = 2**20  # pixels in a strip, so that only the decoded picture itself takes much memory
+AT_ONCE = 2**26  # pixels that all threads together may decode at a time; a larger picture is decoded alone
+HEAVY = dict.fromkeys(("WEBP", "AVIF", "JPEG2000"), 3)  # their decoders take this many times the usual memory
+BLOCK = 2**26  # bytes; glibc returns blocks from 32 MB on
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}  # by the orientation in EXIF data
+ORIENTATION = 0x0112
 
 
 def read_image(path, shape: tuple[int, int], invert: bool = False) -> np.ndarray:
@@ -46,12 +66,11 @@ def read_image(path, shape: tuple[int, int], invert: bool = False) -> np.ndarray
     -----
     Colours are converted to grey, and transparent pixels become white. The orientation in EXIF data is
     applied. Of an animation, the first frame is read. A picture of another size is scaled with its aspect
-    ratio kept, and centred on black, because stretching is not an isometry.
+    ratio kept, and centred on black, because stretching is not an isometry. Pictures of up to 90 million pixels
+    are read (30 million in WebP, AVIF and JPEG 2000), see `tigra.options.Limits`.
     """
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise ImageError(f"Cannot read {path}: it is not a regular file.")
     try:
-        with open(path, "rb") as file, warnings.catch_warnings():
+        with open_regular(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Pillow, about unusual metadata
             return decode_image(file, path, shape, invert)
     except OSError as error:
@@ -62,14 +81,16 @@ def decode_image(file, name, shape: tuple[int, int], invert: bool = False) -> np
     """Read a picture from an open file or bytes, as `read_image` does; `name` is for messages."""
     shape = checked_shape(shape)
     try:
-        with Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats()) as picture:
-            if picture.width * picture.height > (Image.MAX_IMAGE_PIXELS or np.inf):
-                raise Image.DecompressionBombError
-            grey = _grey(ImageOps.exif_transpose(picture))
-    except MemoryError:  # not the fault of the picture
+        with (
+            Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats()) as picture,
+            _IN_FLIGHT.pixels(_checked_size(picture, name)),
+            contextlib.closing(picture),  # releases its memory
+        ):
+            grey = _fitted(_grey(picture), shape, name, invert)
+    except (MemoryError, TigraError):  # out of memory: not the fault of the picture
         raise
-    except Image.DecompressionBombError as error:
-        raise ImageError(f"{name} is too large to open safely; scale it down first.") from error
+    except Image.DecompressionBombError as error:  # twice Pillow's own limit
+        raise ImageError(f"{name} is too large for Pillow to open safely; scale it down first.") from error
     except UnidentifiedImageError as error:
         raise ImageError(f"{name} is not a picture that can be read; give a PNG or JPEG file, for example.") from error
     except OSError as error:
@@ -78,30 +99,57 @@ def decode_image(file, name, shape: tuple[int, int], invert: bool = False) -> np
         raise ImageError(f"{name} is damaged and cannot be read ({error}).") from error
     except Exception as error:  # decoders of Pillow raise almost anything on damaged files
         raise ImageError(f"{name} is damaged and cannot be read ({type(error).__name__}).") from error
-    low, high = grey.min(), grey.max()
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise ImageError(f"{name} has NaN or infinite pixels; save it with finite grey levels.")
-    if low < 0 or high > 1:
-        raise ImageError(f"{name} has pixels from {low:g} to {high:g}; scale them to [0, 1], or save 8 or 16 bits.")
-    fitted = _fitted(1 - grey if invert else grey, shape)
-    return np.rint(np.clip(fitted, 0.0, 1.0).astype(np.float64) * GREY_LEVELS) / GREY_LEVELS
+    return np.rint(np.clip(grey, 0.0, 1.0).astype(np.float64) * GREY_LEVELS) / GREY_LEVELS
+
+
+def _checked_size(picture: Image.Image, name) -> int:
+    """Return the number of pixels, weighted by the memory that the format takes; raise ImageError if too many."""
+    weight, most = HEAVY.get(picture.format or "", 1), Limits.now().max_pixels
+    if weight * picture.width * picture.height > most:
+        of_format = f" for {picture.format}" if weight > 1 else ""
+        raise ImageError(
+            f"{name} is too large: it has {picture.width}x{picture.height} pixels, the limit is {most // weight:,}"
+            f"{of_format}; scale it down, or set TIGRA_MAX_PIXELS to {weight * picture.width * picture.height}."
+        )
+    return weight * picture.width * picture.height
 
 
 def picture_size(path) -> tuple[int, int] | None:
     """Return (height, width) of a picture after EXIF rotation, even if it is damaged; None if it is no picture."""
     try:
-        if not os.path.isfile(path):  # opening a pipe would block
-            return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(path, formats=_formats()) as picture:
+            with open_regular(path) as file, Image.open(file, formats=_formats()) as picture:
                 size = picture.size[::-1]
-                with contextlib.suppress(Exception):  # for a PNG this reads all pixels, which may fail
-                    if picture.getexif().get(0x0112, 1) in (5, 6, 7, 8):  # orientation: rotated by 90 degrees
-                        return size[::-1]
+                if picture.width * picture.height <= Limits.now().max_pixels:
+                    with contextlib.suppress(Exception):  # for a PNG this reads all pixels, which may fail
+                        return size[::-1] if picture.getexif().get(ORIENTATION, 1) in (5, 6, 7, 8) else size
                 return size
     except Exception:  # `read_image` will report the error
         return None
+
+
+class _InFlight:
+    """Keeps the number of pixels that threads decode at the same time below AT_ONCE."""
+
+    def __init__(self) -> None:
+        self.n_pixels, self.changed = 0, threading.Condition()
+
+    @contextlib.contextmanager
+    def pixels(self, n: int) -> Iterator[None]:
+        """Wait until there is room for n more pixels, or nothing else is decoded."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.n_pixels == 0 or self.n_pixels + n <= AT_ONCE)
+            self.n_pixels += n
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.n_pixels -= n
+                self.changed.notify_all()
+
+
+_IN_FLIGHT = _InFlight()
 
 
 def reader_version() -> str:
@@ -109,31 +157,98 @@ def reader_version() -> str:
     return f"Pillow {PIL.__version__}: {' '.join(_formats())}"
 
 
+def _return_memory() -> None:
+    """Let Pillow allocate large pictures in blocks that the C library returns to the system when they are freed.
+
+    Smaller blocks are kept, by each thread on its own: three threads kept 1.3 GB after one picture each.
+    """
+    if "PILLOW_BLOCK_SIZE" not in os.environ:
+        with contextlib.suppress(AttributeError, ValueError):
+            Image.core.set_block_size(BLOCK)
+
+
 def _formats() -> list[str]:
     Image.init()  # loads the readers of Pillow, once
     return [name for name in FORMATS if name in Image.OPEN]
 
 
-def _grey(picture: Image.Image) -> np.ndarray:
-    """Return the pixels of a picture as real numbers, 0 for black and 1 for white."""
-    if picture.mode.startswith("I"):  # 16-bit grey; Pillow also opens it as 32-bit integers
-        return np.asarray(picture, dtype=np.float32) / np.float32(65535.0)
-    if picture.mode == "F":
-        return np.asarray(picture)
-    if "A" in picture.getbands() or "transparency" in picture.info:
-        picture = picture.convert("RGBA")
-        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
-    return np.asarray(picture.convert("L"), dtype=np.float32) / np.float32(255.0)
+def _silence_libtiff() -> None:
+    """Keep libtiff from writing its errors to the terminal; ours say the same.
+
+    `dlsym` also searches the libraries that Pillow's core was linked with. Where libtiff was linked in without its
+    names, as on Windows, it is not found and stays as it is.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        core = ctypes.CDLL(Image.core.__file__)
+        for name in ("TIFFSetErrorHandler", "TIFFSetWarningHandler"):
+            set_handler = getattr(core, name)
+            set_handler.argtypes, set_handler.restype = [ctypes.c_void_p], ctypes.c_void_p
+            set_handler(None)
 
 
-def _fitted(grey: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    if grey.shape == tuple(shape):
-        return grey
+_return_memory()
+_silence_libtiff()
+
+
+def _grey(picture: Image.Image) -> Image.Image:
+    """Return a picture in grey, upright, in a mode with one band."""
+    picture.load()  # a TIFF file is turned here, and its orientation removed
+    orientation = picture.getexif().get(ORIENTATION, 1)
+    if picture.mode.startswith("I") or picture.mode == "F":  # 16-bit grey; Pillow also opens it as 32-bit integers
+        grey = picture
+    else:
+        grey = Image.new("L", picture.size)
+        for box in _strips(picture.size):
+            grey.paste(_grey_strip(picture.crop(box)), box)
+    return grey.transpose(TURNS[orientation]) if orientation in TURNS else grey
+
+
+def _grey_strip(strip: Image.Image) -> Image.Image:
+    if "A" in strip.getbands() or "transparency" in strip.info:
+        strip = strip.convert("RGBA")
+        strip = Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip)
+    return strip.convert("L")
+
+
+def _strips(size: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield boxes (left, top, right, bottom) of whole rows that cover a picture from top to bottom."""
+    width, height = size
+    rows = max(1, STRIP // width)
+    for top in range(0, height, rows):
+        yield 0, top, width, min(top + rows, height)
+
+
+def _fitted(grey: Image.Image, shape: tuple[int, int], name, invert: bool) -> np.ndarray:
+    """Return the grey levels in [0, 1], scaled to `shape` with the aspect ratio kept."""
     height, width = shape
-    scale = min(height / grey.shape[0], width / grey.shape[1])
-    rows, columns = (max(1, round(scale * size)) for size in grey.shape)
-    top, left = (height - rows) // 2, (width - columns) // 2
+    scale = min(height / grey.height, width / grey.width)
+    rows, columns = (max(1, round(scale * size)) for size in grey.size[::-1])
+    if grey.width * grey.height <= WHOLE:
+        strips, between = [(0, 0, *grey.size)], rows
+    else:  # along the rows first, which agrees with scaling at once up to rounding
+        strips, between = list(_strips(grey.size)), 0
+    parts, ranges = [], []
+    for box in strips:
+        values = _levels(grey.crop(box))
+        ranges.append((values.min(), values.max()))
+        strip = Image.fromarray(1 - values if invert else values)
+        parts.append(np.asarray(strip.resize((columns, between or strip.height), Image.Resampling.BILINEAR)))
+    _check_levels(np.min(ranges), np.max(ranges), name)
+    scaled = Image.fromarray(np.concatenate(parts)).resize((columns, rows), Image.Resampling.BILINEAR)
     fitted = np.zeros(shape, np.float32)
-    scaled = Image.fromarray(grey).resize((columns, rows), Image.Resampling.BILINEAR)
+    top, left = (height - rows) // 2, (width - columns) // 2
     fitted[top : top + rows, left : left + columns] = np.asarray(scaled)
     return fitted
+
+
+def _levels(strip: Image.Image) -> np.ndarray:
+    """Return the pixels as real numbers, 0 for black and 1 for white."""
+    values = np.asarray(strip, dtype=np.float32)
+    return values if strip.mode == "F" else values / np.float32(255.0 if strip.mode == "L" else GREY_LEVELS)
+
+
+def _check_levels(low, high, name) -> None:
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ImageError(f"{name} has NaN or infinite pixels; save it with finite grey levels.")
+    if low < 0 or high > 1:
+        raise ImageError(f"{name} has pixels from {low:g} to {high:g}; scale them to [0, 1], or save 8 or 16 bits.")
