@@ -182,7 +182,7 @@ def edited(path, edit):
         (lambda meta: meta["options"].update(architecture="SC[3"), "expected"),
         (lambda meta: meta["options"].update(architecture="S[99999]-FC[99]"), "smaller than the network"),
         (lambda meta: meta["options"].update(architecture="S[3]-FC[8]"), "not those of its architecture"),
-        (lambda meta: meta["options"].update(image_shape=[10**6, 10**6]), "image shape"),
+        (lambda meta: meta["options"].update(image_shape=[10**6, 10**6]), "image_shape"),
         (lambda meta: meta["options"].update(image_shape=[3, -3]), "image_shape"),
         (lambda meta: meta["options"].update(image_shape=[0, 10**9], margin=0), "image_shape"),
         (lambda meta: meta["options"].update(margin=10**6), "margin"),

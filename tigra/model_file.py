@@ -28,13 +28,13 @@ from tigra.model_arrays import array_in, graph_arrays, graph_in, packed
 from tigra.models.classifier import MODEL_KINDS, Classifier
 from tigra.models.network import Network
 from tigra.option_fields import short
+from tigra.options import LARGEST_IMAGE
 from tigra.version import __version__
 
 __all__ = ["Model", "check_writable", "load", "load_model", "save", "write_atomically"]
 FORMAT, FORMAT_VERSION = "tigra model", 2  # version 1 (tigra 0.1) has no kind and uses old option names
 RESUME_ARRAYS = "current", "best", "adam_mean", "adam_square"
 LARGEST_META = 16 * 2**20  # bytes
-LARGEST_IMAGE = 2**24  # pixels, with the margin
 
 
 class NewerFormat(Exception):

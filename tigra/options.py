@@ -8,9 +8,9 @@ the code that uses it, and a test.
     NetworkOptions                these two and the architecture; the network part of a recipe
     BuildOptions                  NetworkOptions with image shape and number of classes; for `build_network`
     FitOptions                    how to train; for `fit`
+    Limits                        memory, work and pixels; set by environment variables
 
 A `tigra.experiments.recipe.Recipe` combines NetworkOptions and FitOptions.
-    Limits                        memory, work and pixels; set by environment variables
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ DENSE_INITS = ("default", "paper", "he")
 GRAPH_LAYERS = ("SC", "S")  # layers that use the Laplacian
 DENSE_LAYERS = ("FC", "linear")  # "linear" is the implicit last layer
 MAX_MARGIN = 10  # multiples of the image's larger side
+LARGEST_IMAGE = 2**24  # pixels, with the margin
 
 # --- the network --------------------------------------------------------------------------------------
 
@@ -231,6 +232,11 @@ class BuildOptions(NetworkOptions):
         if self.margin > MAX_MARGIN * largest:
             raise UsageError(
                 f"margin must be at most {MAX_MARGIN} times the image's {largest} pixels, got {self.margin}."
+            )
+        height, width = self.grid_shape
+        if height * width > LARGEST_IMAGE:
+            raise UsageError(
+                f"image_shape with its margin must have at most {LARGEST_IMAGE:,} pixels, got {height}x{width}."
             )
         if self.smoothing > largest:
             raise UsageError(f"smoothing must be from 0 to the image's {largest} pixels, got {self.smoothing!r}.")

@@ -14,6 +14,7 @@ from tigra.datasets.folders import load_test_folder
 from tigra.datasets.picture_files import list_pictures
 from tigra.files.checked_json import packed, unpacked
 from tigra.files.digests import digests_of
+from tigra.files.regular import open_regular
 
 
 @pytest.fixture
@@ -515,15 +516,14 @@ def test_a_file_with_old_times_but_new_content_is_noticed(pets, tmp_path, monkey
 def test_failures_of_the_moment_are_not_kept(pets, tmp_path, monkeypatch):
     """A disk that fails once, or a lack of memory, must not mark a picture as damaged for ever."""
     monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
-    right = type(pets).read_bytes
 
     def fail(path):
         if path.name == "003.png":
             raise OSError(5, "Input/output error")
-        return right(path)
+        return open_regular(path)
 
     with monkeypatch.context() as failing:
-        failing.setattr(type(pets), "read_bytes", fail)
+        failing.setattr("tigra.datasets.folders.open_regular", fail)
         refused(pets, "Cannot read .*003.png: Input/output error; start again")
     with monkeypatch.context() as failing:
         failing.setattr("tigra.images.pictures._grey", lambda picture: (_ for _ in ()).throw(MemoryError()))
@@ -583,3 +583,41 @@ def test_of_a_folder_with_parts_the_test_part_counts(tmp_path, draw):
 def test_a_class_that_the_network_does_not_know_is_refused(pets):
     with pytest.raises(DatasetError, match="class 'dog', which the network does not have; .*network are bird, cat"):
         load_test_folder(pets, (10, 12), ["bird", "cat"])
+
+
+# --- limits -------------------------------------------------------------------------------------------------
+
+
+def test_pictures_that_do_not_fit_on_the_disk_are_refused_before_they_are_decoded(pets, monkeypatch):
+    usage = shutil.disk_usage(pets)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=2_500_000_000))
+    with pytest.raises(
+        DatasetError, match=r"60 pictures of 5000x5000 pixels would take 3.0 GB, but .* has 2.5 GB free"
+    ):
+        tigra.load_dataset(pets, size=(5000, 5000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=10**12))
+    with pytest.raises(UsageError, match="3.0 GB, and no network takes images of more than 16,777,216 pixels"):
+        tigra.load_dataset(pets, size=(5000, 5000))
+
+
+def test_a_large_store_is_mentioned(pets, monkeypatch):
+    assert not tigra.load_dataset(pets, size=(8, 8)).notes
+    monkeypatch.setattr("tigra.datasets.folders.WORTH_SAYING", 60 * 2 * 64 - 1)
+    (note,) = tigra.load_dataset(pets, size=(8, 8)).notes
+    assert note.startswith("the decoded pictures take 0.0 MB in ")
+
+
+def test_a_picture_swapped_for_a_pipe_while_pictures_are_decoded_is_skipped(pets, monkeypatch):
+    swapped, looked = pets / "cat" / "000.png", []
+
+    def swap(folder, files, *rest):
+        digests = digests_of(folder, files, *rest)
+        if not looked:
+            swapped.unlink()
+            os.mkfifo(swapped)
+        looked.append(digests)
+        return digests
+
+    monkeypatch.setattr("tigra.datasets.folders.digests_of", swap)
+    (note,) = tigra.load_dataset(pets).notes
+    assert note.startswith("skipped 1 of 60 files: 1 unreadable file (cat/000.png)") and len(looked) == 2

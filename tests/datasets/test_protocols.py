@@ -264,3 +264,9 @@ def test_real_data_has_the_papers_sizes_and_no_test_image_to_learn_from(name):
     splits = tigra.load_dataset(name, **options)
     assert tuple(len(s.labels) for s in (splits.train, splits.valid, splits.test)) == sizes
     assert_disjoint(splits)
+
+
+@pytest.mark.parametrize("name", ["mnist-rot", "mnist-trans"])
+def test_digits_that_do_not_fit_into_memory_are_refused(data_dir, name):
+    with pytest.raises(tigra.DatasetError, match=r"digits of 50000x50000 pixels would take .* GB, but the machine has"):
+        tigra.load_dataset(name, data_dir=data_dir, size=(50000, 50000), n_train=100, n_valid=20)

@@ -14,6 +14,8 @@ is left out, and a rotation changes which one.
 
 from __future__ import annotations
 
+import math
+
 from tigra.baselines.harmonic.harmonic_conv import HarmonicConv
 from tigra.baselines.harmonic.modulus import InvariantHead, ModulusNorm, ModulusReLU
 from tigra.baselines.planes.conv import Conv, MaxPool, MeanPool
@@ -21,6 +23,7 @@ from tigra.baselines.planes.planes import Flatten, StandardisePixels
 from tigra.baselines.planes.spatial_transformer import SpatialTransformer
 from tigra.errors import ArchitectureError
 from tigra.layers import ReLU
+from tigra.models.costs import Cost
 from tigra.models.kinds import (
     Flow,
     Item,
@@ -82,6 +85,11 @@ class ConvKind(LayerKind):
 
     def shape(self, numbers, site):
         return tuple(size - FILTER_SIZE + 1 for size in site.shape)
+
+    def cost(self, numbers, site):
+        """Return the cost of the windows and of their product with the filters."""
+        n_values, places = site.size * FILTER_SIZE**2, math.prod(self.shape(numbers, site))
+        return Cost((n_values + 2 * numbers[0]) * places, n_values * numbers[0] * places)
 
     def shapes(self, numbers, site):
         """Return the shapes of weight and bias."""
@@ -167,6 +175,11 @@ class HarmonicConvKind(LayerKind):
             return [item]
         pooling = [Item("MP", (2,), item.position)] if after == "HRC" else []
         return [item, Item("HBN", item.numbers[1:], item.position), *pooling]
+
+    def cost(self, numbers, site):
+        """Return the cost of real and imaginary parts of two orders, each from sums over six rings."""
+        (n_in, n_out), places = numbers, math.prod(site.shape)
+        return Cost(4 * (n_in + n_out) * places, 8 * 6 * n_in * n_out * places)
 
     def shapes(self, numbers, site):
         """Return the shapes of radial weights and phases."""

@@ -34,6 +34,8 @@ from tigra.datasets.splits import (
 from tigra.errors import DatasetError, ImageError
 from tigra.files.cache import cache_folder
 from tigra.files.digests import SUM, digests_of, forget_digests
+from tigra.files.regular import NotRegularError, open_regular
+from tigra.files.room import check_room, decoded_bytes, in_words
 from tigra.images.store import (
     ImageStore,
     StoredImages,
@@ -52,6 +54,7 @@ REASONS = {  # words in messages of `tigra.images`: name of one such file, and o
     "NaN": ("picture with impossible pixels", "pictures with impossible pixels"),
     "damaged": ("damaged picture", "damaged pictures"),
 }
+WORTH_SAYING = 10**9  # bytes of decoded pictures
 UNREADABLE = "unreadable file", "unreadable files"
 
 
@@ -105,6 +108,7 @@ def load_folder(
     found = {file.name: file for file in files}
     rows, duplicates = _without_duplicates(store, found)
     notes = (*_skipped_note(store, len(files)), *duplicates, *case_note(files), *stray_note(Path(folder)))
+    notes += tuple(_room_note(store, size))
     labels = _labels(store, rows, found, class_names)
     given = np.array([found[store.names[row]].part for row in rows])
     _check_parts(class_names, labels, given, {file.part for file in files}, notes)
@@ -211,6 +215,7 @@ def _store(folder, files, size, invert, threads, on_progress) -> ImageStore:
     digests = digests_of(folder, files, cache, on_progress)
 
     def pictures():
+        check_room(cache, len(files), size)
         return ((file.name, partial(_content, file, digest)) for file, digest in zip(files, digests, strict=True))
 
     key = store_key([(file.name, digest) for file, digest in zip(files, digests, strict=True)], size, invert)
@@ -221,12 +226,23 @@ class ChangedError(DatasetError):
     """A file does not have the digest that it had a moment ago."""
 
 
+def _room_note(store: ImageStore, size) -> list[str]:
+    """Return one sentence on a store that takes much space."""
+    n_bytes = decoded_bytes(len(store.names), size)
+    if n_bytes < WORTH_SAYING:
+        return []
+    return [f"the decoded pictures take {in_words(n_bytes)} in {cache_folder()}; 'tigra data clear' removes them"]
+
+
 def _content(file: PictureFile, digest: str) -> bytes:
     """Read a file and check its digest; raise ImageError if it could not be read before."""
     if len(digest) != SUM:
         raise ImageError(f"{file.name} cannot be read: {digest}.")
     try:
-        content = file.path.read_bytes()
+        with open_regular(file.path) as opened:
+            content = opened.read()
+    except NotRegularError as error:  # swapped for a pipe: the next look at the files skips it
+        raise ChangedError(f"{file.path} is no longer a regular file; start again.") from error
     except OSError as error:  # readable a moment ago, so the picture is not at fault
         raise DatasetError(f"Cannot read {file.path}: {error.strerror or error}; start again.") from error
     if hashlib.sha256(content).hexdigest() != digest:

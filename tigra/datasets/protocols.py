@@ -17,10 +17,12 @@ from tigra.datasets.sources import eth80_pictures, find, load_mnist
 from tigra.datasets.splits import Split, Splits, assemble, draw, turned_at_random
 from tigra.errors import DatasetError, UsageError
 from tigra.files.cache import cache_folder
+from tigra.files.room import check_memory, check_room
 from tigra.images.store import StoredImages, store_key, stored_pictures
 from tigra.images.transforms import checked_shape, pad, random_shifts, resize
 from tigra.seeding import generator
 
+FLOATS = 8  # bytes of a pixel in memory: float32, and as much while the digits are scaled
 ROTATED = "rotated by [0, 360) degrees"
 
 
@@ -85,7 +87,7 @@ def load_mnist_rot(
     size = checked_shape(size)
     return assemble(
         "mnist-rot",
-        _digits_0_to_8(data_dir, seed, n_train, n_valid, lambda images: resize(images, size)),
+        _digits_0_to_8(data_dir, seed, n_train, n_valid, size, lambda images: resize(images, size)),
         class_names=[str(digit) for digit in range(9)],
         transform=partial(turned_at_random, interpolation=interpolation),
         seed=seed,
@@ -128,7 +130,7 @@ def load_mnist_trans(
     how = "whole pixels" if whole else f"real numbers of pixels, {interpolation} interpolation"
     return assemble(
         "mnist-trans",
-        _digits_0_to_8(data_dir, seed, n_train, n_valid, lambda images: pad(images, size)),
+        _digits_0_to_8(data_dir, seed, n_train, n_valid, size, lambda images: pad(images, size)),
         class_names=[str(digit) for digit in range(9)],
         transform=partial(random_shifts, largest=largest, whole=whole, interpolation=interpolation),
         seed=seed,
@@ -140,7 +142,7 @@ def load_mnist_trans(
     )
 
 
-def _digits_0_to_8(data_dir, seed, n_train, n_valid, fit) -> dict[str, Split]:
+def _digits_0_to_8(data_dir, seed, n_train, n_valid, size, fit) -> dict[str, Split]:
     """Return MNIST without nines: random training and validation digits, and all test digits."""
     mnist = load_mnist(data_dir)
     images, labels = mnist["train"]
@@ -152,6 +154,9 @@ def _digits_0_to_8(data_dir, seed, n_train, n_valid, fit) -> dict[str, Split]:
         "valid": (images, labels, below_9[drawn["n_valid"]]),
         "test": (test_images, test_labels, np.flatnonzero(test_labels <= 8)),
     }
+    n_digits, (height, width) = sum(len(rows) for _, _, rows in chosen.values()), size
+    what = f"{n_digits} digits of {height}x{width} pixels"
+    check_memory(FLOATS * n_digits * height * width, what, "choose a smaller --size, or fewer digits with --n-train")
     return {
         part: Split(fit(pixels[rows] / np.float32(255)), names[rows].astype(np.int64))
         for part, (pixels, names, rows) in chosen.items()
@@ -243,10 +248,14 @@ def _eth_80_views(data_dir, size, threads, on_progress):
     cache = cache_folder()
     key = store_key([(name, hashlib.sha256(content).hexdigest()) for name, content in pictures()], size, invert=False)
 
+    def decoded():
+        check_room(cache, 8 * 10 * 41, size)
+        return pictures()
+
     def report(_, done, total):
         on_progress("decoding ETH-80", done, total)
 
-    store = stored_pictures(cache, key, pictures, 8 * 10 * 41, size, threads=threads, on_progress=report)
+    store = stored_pictures(cache, key, decoded, 8 * 10 * 41, size, threads=threads, on_progress=report)
     if store.skipped:
         raise DatasetError(
             f"{len(store.skipped)} pictures of ETH-80 are damaged, fetch it again: {store.skipped[0][1]}"

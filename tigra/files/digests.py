@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tigra.files.checked_json import packed, unpacked
+from tigra.files.regular import open_regular
 
 LARGEST_FILE = 512 * 2**20  # bytes; larger ones are not read
 SETTLED = 2_000_000_000  # nanoseconds; a more recent file might change again within its time stamp
@@ -76,13 +77,13 @@ def _state(path: Path) -> list[int] | str:
 
 def _digest(path: Path) -> str:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             digest = hashlib.sha256()
             while block := file.read(2**20):
                 digest.update(block)
             return digest.hexdigest()
     except OSError as error:
-        return f"unreadable: {error.strerror}"
+        return f"unreadable: {error.strerror or error}"
 
 
 def _remembered(place: Path) -> dict:

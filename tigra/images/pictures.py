@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import PIL
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, _imaging
 
 from tigra.errors import ImageError, TigraError
 from tigra.files.regular import open_regular
@@ -164,7 +164,7 @@ def _return_memory() -> None:
     """
     if "PILLOW_BLOCK_SIZE" not in os.environ:
         with contextlib.suppress(AttributeError, ValueError):
-            Image.core.set_block_size(BLOCK)
+            _imaging.set_block_size(BLOCK)
 
 
 def _formats() -> list[str]:
@@ -179,7 +179,7 @@ def _silence_libtiff() -> None:
     names, as on Windows, it is not found and stays as it is.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
-        core = ctypes.CDLL(Image.core.__file__)
+        core = ctypes.CDLL(_imaging.__file__)
         for name in ("TIFFSetErrorHandler", "TIFFSetWarningHandler"):
             set_handler = getattr(core, name)
             set_handler.argtypes, set_handler.restype = [ctypes.c_void_p], ctypes.c_void_p

@@ -19,6 +19,7 @@ from tigra.errors import ArchitectureError, UsageError
 from tigra.graph import Graph, check_shape, grid_graph
 from tigra.layers import Layer
 from tigra.models.classifier import MODEL_KINDS
+from tigra.models.costs import STENCIL, Cost
 from tigra.models.effects import expanded
 from tigra.models.kinds import FLOWS, LAYER_KINDS, Item, LayerKind, Site, misplaced
 from tigra.models.network import Network
@@ -26,6 +27,8 @@ from tigra.models.notation import format_architecture, parse_architecture
 from tigra.options import BuildOptions, GraphOptions, ImageOptions
 
 LARGEST_NETWORK = 10**8  # parameters; a typing error should not exhaust the memory
+SPARSE = 3  # times as long with a sparse matrix as with a stencil
+PREPARED = 10  # numbers per pixel while an image is smoothed, in float64, and converted
 
 
 def build_network(
@@ -174,6 +177,21 @@ class Plan:
         """Number of pixels of an image, including its margin."""
         return math.prod(self.options.grid_shape)
 
+    @property
+    def cost(self) -> Cost:
+        """Estimate of memory and work for one image."""
+        total = Cost(PREPARED * self.n_pixels, PREPARED * self.n_pixels)
+        for kind, item, site in self.steps:
+            total = total.plus(kind.cost(item.numbers, site))
+        return total._replace(operations=total.operations * self._slowness)
+
+    @property
+    def _slowness(self) -> float:
+        """How much longer than on a padded grid, which has compiled stencils, a product with the Laplacian takes."""
+        if self.graph is None:
+            return 1 if self.options.boundary == "padded" else SPARSE
+        return SPARSE * max(1, self.graph.adjacency.nnz / self.graph.n_nodes / STENCIL)
+
     def network(self) -> Network:
         """Build the network, with initial parameters drawn from the options' seed."""
         options, rng = self.options, np.random.default_rng(self.options.seed)
@@ -186,7 +204,7 @@ class Plan:
             _check_built(kind, item, site, built)
             layers += built
         network = Network(layers, graph, options)
-        network.is_by_hand, network.own_graph = False, self.graph
+        network.is_by_hand, network.own_graph, network.cost = False, self.graph, self.cost
         return network
 
 

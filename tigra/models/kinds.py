@@ -17,6 +17,7 @@ import numpy as np
 from tigra.errors import ArchitectureError, UsageError
 from tigra.graph import Graph
 from tigra.layers import Layer
+from tigra.models.costs import Cost
 from tigra.option_fields import is_same_object
 from tigra.options import BuildOptions
 
@@ -150,6 +151,10 @@ class Site:
         """float32 or float64."""
         return self.options.dtype
 
+    def places(self, gives: str, shape: tuple[int, int]) -> int:
+        """How many numbers a map or feature has: the nodes of the graph, the pixels of a plane, or 1."""
+        return {"maps": self.n_nodes, "image": self.n_nodes, "features": 1, "scores": 1}.get(gives, math.prod(shape))
+
 
 class LayerKind:
     """Base class of layer kinds: what the parser and the builder need to know.
@@ -199,6 +204,13 @@ class LayerKind:
         If known, a network that is too large is rejected before anything is built.
         """
         return None
+
+    def cost(self, numbers: tuple, site: Site) -> Cost:
+        """Estimate for one image; by default input, output twice, and one operation per parameter and place."""
+        places = site.places(self.gives, self.shape(numbers, site))
+        held = site.size * site.places(site.gives, site.shape) + 2 * self.size(numbers, site) * places
+        n_parameters = sum(math.prod(shape) for shape in (self.shapes(numbers, site) or {}).values())
+        return Cost(held, held + n_parameters * places)
 
     def build(self, numbers: tuple, site: Site) -> list[Layer]:
         """Build the layers, with initial parameters drawn from site.rng."""

@@ -14,6 +14,7 @@ from tigra.kernels.workspace import Workspace, aligned_empty
 from tigra.layers import Layer
 from tigra.layers.base import in_place_advice
 from tigra.models.classifier import Classifier
+from tigra.models.costs import Cost, check_cost
 from tigra.models.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 from tigra.options import BuildOptions
 
@@ -60,6 +61,7 @@ class Network(Classifier):
         self.graph = graph
         self.options = BuildOptions.of({"architecture": ""} | options) if isinstance(options, dict) else options
         self.own_graph: Graph | None = None  # the user's; a grid follows from the options
+        self.cost = Cost()  # of one image; unknown for a network made by hand
         self.is_by_hand = True  # until `build_network` says otherwise
         self.class_names = [str(label) for label in range(self.n_classes)]
         self._gather()
@@ -267,6 +269,7 @@ class Network(Classifier):
 
     def outputs(self, prepared: PreparedImages, workers: Workers, until: int | None = None) -> np.ndarray:
         """Outputs (features, n) of the last layer, or of layer number `until` - 1; values may be infinite or NaN."""
+        check_cost(self.cost, min(len(prepared), self.micro_batch), self.dtype.itemsize)
 
         @np.errstate(all="ignore")
         def run(part):

@@ -16,6 +16,8 @@ from tigra.errors import ArchitectureError, UnknownLayerError
 from tigra.models.kinds import LAYER_KINDS, Argument, Item, Number
 from tigra.option_fields import short
 
+LARGEST_TEXT = 10_000  # characters
+MOST_LAYERS = 100  # the paper's networks have 8
 REAL = r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?"
 
 
@@ -51,6 +53,10 @@ def parse_architecture(text: str) -> list[Item]:
     while reader.peek():
         reader.take("-", "'-' and a further layer, or the end")
         items.append(reader.item())
+        if len(items) > MOST_LAYERS:
+            raise ArchitectureError(
+                f"Architecture {short(text)} has more than {MOST_LAYERS} layers; use at most {MOST_LAYERS}."
+            )
     return items
 
 
@@ -82,6 +88,11 @@ class _Reader:
     def __init__(self, text: str):
         if not isinstance(text, str):
             raise ArchitectureError(f"An architecture is a text such as 'S[10]-FC[50]', got {text!r}.")
+        if len(text) > LARGEST_TEXT:
+            raise ArchitectureError(
+                f"An architecture has at most {LARGEST_TEXT:,} characters, got {len(text):,}: {text[:40]!r}...;"
+                " use fewer layers."
+            )
         self.text = text
         self.place = 0
 

@@ -21,6 +21,7 @@ from tigra.layers import (
     Standardise,
     Statistics,
 )
+from tigra.models.costs import STENCIL, Cost
 from tigra.models.kinds import (
     Flow,
     LayerKind,
@@ -65,6 +66,19 @@ class SpectralConvKind(LayerKind):
             return PairedConv.shapes(site.size, *numbers, PAIRED_MIXINGS[site.options.mixing])
         return SpectralConv.shapes(site.size, *numbers, site.options.mixing)
 
+    def cost(self, numbers, site):
+        """The powers of L and the filtered maps."""
+        options, (n_out, degree) = site.options, numbers
+        if options.mixing == "vector":
+            held = degree + 4 + n_out
+            work = site.size * degree * STENCIL + n_out * (degree + 1)
+            return Cost(held * site.n_nodes, work * site.n_nodes)
+        n_products = min(PAIRED_MIXINGS.get(options.mixing, 0), site.size)
+        n_terms = (degree + 1 + n_products) * site.size
+        held = n_terms + 2 * n_products * site.size + n_out * (1 + min(options.diffusion, 2))
+        work = n_terms * (STENCIL + n_out) + options.diffusion * STENCIL * n_out
+        return Cost(held * site.n_nodes, work * site.n_nodes)
+
     def build(self, numbers, site):
         """A SpectralConv, or a PairedConv if each pair of maps has its own filter."""
         options, start = site.options, (site.graph, site.size, *numbers, site.rng, site.dtype)
@@ -88,6 +102,10 @@ class DynamicPoolKind(PlainKind):
                 f" use at most {site.n_nodes}, the number of pixels (with the margin)."
             )
 
+    def cost(self, numbers, site):
+        """The pooled maps, their active sets, and two copies for the selection."""
+        return Cost(3.5 * site.size * site.n_nodes, 20 * site.size * site.n_nodes)
+
     def build(self, numbers, site):
         """A DynamicPool."""
         return [DynamicPool(*numbers)]
@@ -103,6 +121,11 @@ class StatisticsKind(PlainKind):
     def size(self, numbers, site):
         """Mean and variance of every order and map."""
         return site.size * 2 * (numbers[0] + 1)
+
+    def cost(self, numbers, site):
+        """One map at a time, and the features."""
+        n_features = self.size(numbers, site)
+        return Cost(3 * site.n_nodes + 4 * n_features, n_features * (STENCIL + 5) / 2 * site.n_nodes)
 
     def build(self, numbers, site):
         """Statistics, followed by Logarithm and Standardise if the options ask for them."""

@@ -27,6 +27,7 @@ from tigra.errors import ArchitectureError, TrainingError
 from tigra.graph import check_shape
 from tigra.layers import Standardise
 from tigra.models.classifier import MODEL_KINDS, Classifier
+from tigra.models.costs import Cost, check_cost
 from tigra.models.kinds import LayerKind, layer_kind, whole
 from tigra.models.loss import softmax
 from tigra.models.notation import format_architecture, parse_architecture
@@ -232,6 +233,12 @@ class DeepScat(Classifier):
         return sum(self.planes.state[name].size for name in ("means", "axes"))
 
     @property
+    def cost(self) -> Cost:
+        """Estimate for one image: filters and maps of every octave at the padded size, and their transforms."""
+        places = math.prod(self.scattering.padded) * self.scattering.octaves
+        return Cost(90 * places, (2500 if self.scattering.order == 2 else 100) * places)
+
+    @property
     def obstacle(self) -> str | None:
         """Why it cannot be saved yet, or None."""
         return None if self.is_fitted else "This DeepScat has not been fitted; call fit first"
@@ -249,6 +256,7 @@ class DeepScat(Classifier):
     ) -> np.ndarray:
         """Return scattering features (n, F) of images (n, height, width) in [0, 1], before logarithm and scaling."""
         checked = self.checked(images)
+        check_cost(self.cost, 1, self.dtype.itemsize)
         return scattering_features(self.scattering, checked, threads, self.cache, on_progress, self.checked_pixels)
 
     def fit(
