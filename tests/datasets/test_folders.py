@@ -588,7 +588,8 @@ def test_a_class_that_the_network_does_not_know_is_refused(pets):
 # --- limits -------------------------------------------------------------------------------------------------
 
 
-def test_pictures_that_do_not_fit_on_the_disk_are_refused_before_they_are_decoded(pets, monkeypatch):
+def test_pictures_that_do_not_fit_on_the_disk_are_refused_before_they_are_decoded(pets, tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
     usage = shutil.disk_usage(pets)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=2_500_000_000))
     with pytest.raises(
@@ -607,7 +608,8 @@ def test_a_large_store_is_mentioned(pets, monkeypatch):
     assert note.startswith("the decoded pictures take 0.0 MB in ")
 
 
-def test_a_picture_swapped_for_a_pipe_while_pictures_are_decoded_is_skipped(pets, monkeypatch):
+def test_a_picture_swapped_for_a_pipe_while_pictures_are_decoded_is_skipped(pets, tmp_path, monkeypatch):
+    monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
     swapped, looked = pets / "cat" / "000.png", []
 
     def swap(folder, files, *rest):
