@@ -9,8 +9,10 @@ import tempfile
 from pathlib import Path
 
 from tigra.errors import ModelFileError
+from tigra.files.temporary import remove_leftovers, temporary_file
 
 TEMPORARY = ".tigra-"  # prefix of temporary files
+_swept: set[Path] = set()  # folders in which this process has looked for leftovers
 
 
 def check_writable(path, what: str = "the model", option: str = "--out") -> None:
@@ -33,30 +35,36 @@ def _obstacle(path: str) -> str | None:
             return "it is not a regular file"
         if not os.access(path, os.W_OK):
             return "it is write-protected"
-    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=TEMPORARY):
+    with tempfile.TemporaryFile(dir=os.path.dirname(path)):
         return None
 
 
 def write_atomically(path, content: bytes, option: str = "--out") -> None:
     """Write content to path so that a crash leaves either the old file or the new one."""
-    path = Path(os.path.realpath(path))  # replace the target of a symbolic link
-    temporary = None
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
+        replace_file(path, content)
     except OSError as error:
         raise ModelFileError(
-            f"Cannot write {path}: {error.strerror or error}; make room, or choose another file with {option}."
+            f"Cannot write {os.path.realpath(path)}: {error.strerror or error}; make room, or choose another file with"
+            f" {option}."
         ) from error
-    finally:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
+
+
+def replace_file(path, content: bytes) -> None:
+    """Do the work of `write_atomically`; raise OSError. Leftovers of killed processes beside path are deleted."""
+    path = Path(os.path.realpath(path))  # replace the target of a symbolic link
+    if path.parent not in _swept:
+        _swept.add(path.parent)
+        remove_leftovers(path.parent, TEMPORARY)
+    with temporary_file(path.parent, TEMPORARY) as (file, temporary):
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        if os.name == "nt":
+            file.close()  # Windows does not rename open files
+        os.replace(temporary, path)
+    _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,11 +6,11 @@ import contextlib
 import hashlib
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tigra.files.atomic import replace_file
 from tigra.files.checked_json import packed, unpacked
 from tigra.files.regular import open_regular
 
@@ -98,11 +98,4 @@ def _remember(place: Path, known: dict) -> None:
     """Save the digests; on failure, files are just read again next time."""
     with contextlib.suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".tmp")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(packed(known, place.stem))
-            os.replace(temporary, place)
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)  # already renamed if all went well
+        replace_file(place, packed(known, place.stem))

@@ -13,8 +13,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,13 +24,14 @@ import numpy as np
 
 from tigra.errors import DatasetError, ImageError
 from tigra.files.checked_json import packed, unpacked
+from tigra.files.temporary import remove_leftovers, temporary_folder
 from tigra.images.pictures import GREY_LEVELS, decode_image, reader_version
 from tigra.images.stored_pixels import StoredPixels, npy_header, pixel_digest
 from tigra.images.transforms import rotate
 
 FORMAT = 1  # increase when decoding changes, so that old stores are not used
 AT_ONCE = 256  # pictures decoded between two progress reports
-ABANDONED = 24 * 3600  # seconds after which an unfinished store is deleted
+BUILDING = ".building-"  # prefix of unfinished stores
 
 
 class LazyImages:
@@ -194,18 +193,13 @@ def build_store(
     final = cache / "images" / key
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(dir=final.parent, prefix=".building-"))
+        remove_leftovers(final.parent, BUILDING)
+        with temporary_folder(final.parent, BUILDING) as building:
+            _fill(building, key, pictures, n_pictures, shape, invert, threads, on_progress)
+            building.chmod(0o755)  # a cache may be shared
+            return _named(building, final, key)
     except OSError as error:
         raise DatasetError(_cannot_write(cache, error)) from error
-    try:
-        _remove_abandoned(final.parent)
-        _fill(building, key, pictures, n_pictures, shape, invert, threads, on_progress)
-        building.chmod(0o755)  # a cache may be shared
-        return _named(building, final, key)
-    except OSError as error:
-        raise DatasetError(_cannot_write(cache, error)) from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def _named(building: Path, final: Path, key: str) -> ImageStore:
@@ -228,14 +222,6 @@ def _remove(path: Path) -> None:
     with contextlib.suppress(OSError):
         path.unlink()  # a file or a link in its place
     shutil.rmtree(path, ignore_errors=True)
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Delete what killed processes have left behind."""
-    for path in folder.glob(".building-*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > ABANDONED:
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def _cannot_write(cache, error):
