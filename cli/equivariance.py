@@ -37,12 +37,15 @@ from .shared.output import Progress, print_json, table
 @json_option
 @click.pass_context
 def equivariance(ctx, folder, count, out, interpolation, antialias, frame, seed, threads, as_json):
-    """Measure how equivariant the filters are to rotations and shifts, at five resolutions.
+    """Measure how equivariant filters and products are to rotations and shifts, at five resolutions.
 
     This is the experiment of section 6.3 of the paper. Each image is down-sampled by t = 2 to 6, then
     transformed, filtered by 20 random filters of degree 4, and transformed back. The result is compared
     with the filtered image itself: the gap is their mean absolute difference, in grey levels. Without
     --images, smooth random images are used.
+
+    Dot and cross products of gradients are measured the same way, for the image and its Laplacian. Their
+    gap is a percentage of the mean absolute product.
 
     \b
     Example:
@@ -126,24 +129,34 @@ def _readable(paths, sizes, notes):
 
 def _facts(curves, n_images, source, seed, protocol, notes) -> dict:
     """Return the results as a dict, for JSON output and for equivariance.json."""
-    from tigra.theory.resolution import DEGREE, N_FILTERS
+    from tigra.theory.resolution import DEGREE, DIAGONAL_WEIGHT, FACTORS, N_FILTERS
 
     points = [
         {
-            "t": turned.factor,
-            "rotation": {"mean": turned.mean, "std": turned.spread, "by_degrees": _keyed(turned.each)},
-            "shift": {"mean": shifted.mean, "std": shifted.spread, "by_pixels": _keyed(shifted.each)},
+            "t": factor,
+            **_point(curves["filters"], i),
+            "dot": _point(curves["dot"], i),
+            "cross": _point(curves["cross"], i),
         }
-        for turned, shifted in zip(curves["rotation"], curves["shift"], strict=True)
+        for i, factor in enumerate(FACTORS)
     ]
-    means = {name: [point.mean for point in points] for name, points in curves.items()}
+    means = {name: [point.mean for point in points] for name, points in curves["filters"].items()}
     grows = {name: all(a < b for a, b in pairwise(m)) for name, m in means.items()}
     below = all(shift < rotation for rotation, shift in zip(means["rotation"], means["shift"], strict=True))
     return {
         "images": n_images, "source": source, "seed": seed, "filters": N_FILTERS, "degree": DEGREE,
         "norm": "mean absolute difference over nodes, in grey levels, then mean over filters",
+        "products": f"of the gradients of y and L y, diagonal weight {DIAGONAL_WEIGHT}; gap divided by the mean size",
         **protocol._asdict(), "notes": notes, "points": points, "grows": grows, "shifts_below_rotations": below,
     }  # fmt: skip
+
+
+def _point(curves: dict, i: int) -> dict:
+    turned, shifted = curves["rotation"][i], curves["shift"][i]
+    return {
+        "rotation": {"mean": turned.mean, "std": turned.spread, "by_degrees": _keyed(turned.each)},
+        "shift": {"mean": shifted.mean, "std": shifted.spread, "by_pixels": _keyed(shifted.each)},
+    }
 
 
 def _keyed(each: dict) -> dict:
@@ -160,13 +173,24 @@ def _show(curves, facts) -> None:
     click.echo(f"mean absolute gap in grey levels, {nodes}; {facts['interpolation']} interpolation, {smoothed}")
     rows = [
         (turned.factor, *(f"{p.mean:.2e} +- {p.spread:.1e}" for p in (turned, shifted)))
-        for turned, shifted in zip(curves["rotation"], curves["shift"], strict=True)
+        for turned, shifted in zip(*curves["filters"].values(), strict=True)
     ]
     click.echo(table(rows, header=("t", "rotations", "shifts")))
     click.echo(_growth(facts["grows"]))
     click.echo(f"shifts lie below rotations {'at every t' if facts['shifts_below_rotations'] else 'NOT at every t'}")
+    _show_products(curves)
     if "files" in facts:
         click.echo(f"saved as {', '.join(facts['files'])}")
+
+
+def _show_products(curves) -> None:
+    click.echo("dot and cross products of gradients: gap in % of the mean absolute product")
+    four = [curves[kind][move] for kind in ("dot", "cross") for move in ("rotation", "shift")]
+    rows = [
+        (points[0].factor, *(f"{100 * p.mean:.3g} +- {100 * p.spread:.2g}" for p in points))
+        for points in zip(*four, strict=True)
+    ]
+    click.echo(table(rows, header=("t", "dot, rotations", "dot, shifts", "cross, rotations", "cross, shifts")))
 
 
 def _growth(grows: dict) -> str:
@@ -182,7 +206,7 @@ def _write(out, curves, facts) -> list[str]:
     from tigra.figures.curves.resolution import draw
     from tigra.model_file import write_atomically
 
-    files = {f"equivariance.{kind}": content for kind, content in draw(curves, facts).items()}
+    files = {f"equivariance.{kind}": content for kind, content in draw(curves["filters"], facts).items()}
     facts = facts | {"files": [str(Path(out, name)) for name in ("equivariance.json", *files)]}
     write_atomically(Path(out, "equivariance.json"), (json.dumps(facts, indent=2) + "\n").encode())
     for name, content in files.items():

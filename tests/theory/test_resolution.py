@@ -45,11 +45,11 @@ def tigra(*arguments, expect=0):
     return result
 
 
-def test_gap_grows_with_t_and_shifts_lie_below_rotations(gaps):
-    curves = summary(gaps)
-    rotations, shifts = ([point.mean for point in curves[name]] for name in ("rotation", "shift"))
-    assert np.all(np.diff(rotations) > 0) and np.all(np.diff(shifts) > 0)
-    assert np.all(np.array(shifts) < rotations)
+def test_gap_grows_with_t_and_shifts_of_filters_and_cross_products_lie_below_rotations(gaps):
+    for kind, curves in summary(gaps).items():
+        rotations, shifts = ([point.mean for point in curves[name]] for name in ("rotation", "shift"))
+        assert np.all(np.diff(rotations) > 0) and np.all(np.diff(shifts) > 0)
+        assert np.all(np.array(shifts) < rotations) or kind == "dot"
 
 
 def test_gap_is_the_mean_over_filters_of_the_printed_difference_with_absolute_values(images):
@@ -74,16 +74,46 @@ def test_gap_is_the_mean_over_filters_of_the_printed_difference_with_absolute_va
         [mean_gap(lambda z, sign, a=angle: ndimage.rotate(z, sign * a, reshape=False)) for angle in ANGLES],
         [mean_gap(lambda z, sign, s=shift: ndimage.shift(z, 2 * [sign * s])) for shift in SHIFTS],
     ]
-    found = image_gaps(image, alpha)[FACTORS.index(t)]
+    found = image_gaps(image, alpha)[0, FACTORS.index(t)]
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_gap_of_products_is_the_same_difference_divided_by_their_mean_size(images, gaps):
+    """With NumPy's gradients of slices and SciPy's rotation and shift."""
+    t, side = 6, SIDE // 6
+    y = downsample(images[0][None], t)[0]
+    laplacian = grid_graph(y.shape, diagonal_weight=0.25).laplacian
+    places = np.arange(side) - (side - 1) / 2
+    nodes = np.hypot(places[:, None], places) <= side / 2 - resolution.MARGIN
+
+    def gradients(image):
+        x = np.pad(image, 1)
+        rows = x[1:-1] + (x[:-2] + x[2:]) / 4  # three rows, then differences of columns
+        columns = x[:, 1:-1] + (x[:, :-2] + x[:, 2:]) / 4
+        return (rows[:, 2:] - rows[:, :-2]) / 3, (columns[2:] - columns[:-2]) / 3
+
+    def products(image):
+        a, b = gradients(image), gradients((laplacian @ image.ravel()).reshape(image.shape))
+        return np.array([a[0] * b[0] + a[1] * b[1], a[0] * b[1] - a[1] * b[0]])
+
+    def relative(move):
+        back, still = [move(p, -1) for p in products(move(y, 1))], products(y)
+        return [np.abs((b - s)[nodes]).mean() / np.abs(s[nodes]).mean() for b, s in zip(back, still, strict=True)]
+
+    rotations = [relative(lambda z, sign, a=angle: ndimage.rotate(z, sign * a, reshape=False)) for angle in ANGLES]
+    shifts = [relative(lambda z, sign, s=shift: ndimage.shift(z, 2 * [sign * s])) for shift in SHIFTS]
+    expected = np.array([rotations, shifts]).transpose(2, 0, 1)
+    np.testing.assert_allclose(gaps[0][1:, FACTORS.index(t)], expected, rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_nothing_from_the_border_reaches_the_disc_but_the_whole_frame_feels_it():
     flat, alpha = np.full((SIDE, SIDE), 0.7), random_filters()
     inner, whole = (image_gaps(flat, alpha, Protocol(frame=frame)) for frame in ("inner", "whole"))
-    assert inner.max() < 1e-6  # a flat image has no gap but that of its border; the spline's tail is below 1e-6
-    assert whole.min() > 1e-3
+    assert (
+        inner.max() < 1e-6 and not inner[1:].any()
+    )  # a flat image has no gap but that of its border; the spline's tail is below 1e-6
+    assert whole[0].min() > 1e-3
 
 
 def test_threads_change_no_number_and_the_seed_changes_filters_and_images(images, gaps):
@@ -117,14 +147,15 @@ def test_disc_is_the_same_part_of_the_scene_at_every_t():
 
 
 def test_summary_has_the_spread_over_images_and_the_mean_of_each_movement():
-    gaps = np.zeros((2, len(FACTORS), 2, 4))
-    gaps[0, :, 0], gaps[1, :, 0] = [0, 1, 2, 3], [2, 3, 4, 5]  # rotations: images of 1.5 and 3.5
-    gaps[:, 2] *= 10
-    for point in summary(gaps)["rotation"]:
+    gaps = np.zeros((2, 3, len(FACTORS), 2, 4))
+    gaps[0, 1, :, 0], gaps[1, 1, :, 0] = [0, 1, 2, 3], [2, 3, 4, 5]  # rotations: images of 1.5 and 3.5
+    gaps[:, :, 2] *= 10
+    for point in summary(gaps)["dot"]["rotation"]:
         scale = 10 if point.factor == FACTORS[2] else 1
         assert (point.mean, point.spread) == (2.5 * scale, 1.0 * scale)
         assert point.each == {angle: scale * (1.0 + i) for i, angle in enumerate(ANGLES)}
-    assert all(point.mean == point.spread == 0 for point in summary(gaps)["shift"])
+    assert all(point.mean == point.spread == 0 for point in summary(gaps)["dot"]["shift"])
+    assert all(point.mean == 0 for kind in ("filters", "cross") for point in summary(gaps)[kind]["rotation"])
 
 
 def test_images_that_are_too_small_and_unknown_frames_are_refused(images):
@@ -154,11 +185,14 @@ def test_command_prints_a_table_and_writes_numbers_and_figures(quick, tmp_path):
     assert lines[2].split() == ["t", "rotations", "shifts"] and [line[0] for line in lines[3:8]] == list("23456")
     assert lines[8] == "the gap grows at every step of t for rotations and shifts"
     assert lines[9] == "shifts lie below rotations at every t"
+    assert "in % of the mean absolute product" in lines[10] and lines[11].split(", ")[-1].strip() == "shifts"
+    assert [line[0] for line in lines[12:17]] == list("23456")
     written = json.loads((tmp_path / "a" / "b" / "equivariance.json").read_text())
     printed = json.loads(tigra("--out", tmp_path / "a" / "b", "--json").stdout)
     assert written == printed
     assert [point["t"] for point in printed["points"]] == list(FACTORS)
-    assert set(printed["points"][0]["rotation"]["by_degrees"]) == {"10", "20", "30", "45"}
+    for part in (printed["points"][0], printed["points"][0]["dot"], printed["points"][0]["cross"]):
+        assert set(part["rotation"]["by_degrees"]) == {"10", "20", "30", "45"} and part["shift"]["mean"] > 0
     with Image.open(tmp_path / "a" / "b" / "equivariance.png") as picture:
         assert min(picture.size) > 500
     svg = (tmp_path / "a" / "b" / "equivariance.svg").read_bytes()
@@ -189,9 +223,9 @@ def test_command_measures_a_folder_and_says_what_it_leaves_out(tmp_path, images)
     ],
 )
 def test_command_speaks_of_both_curves(quick, monkeypatch, rotations, shifts, sentence):
-    gaps = np.ones((1, len(FACTORS), 2, 4))
-    for kind, grows in enumerate((rotations, shifts)):
-        gaps[:, :, kind] *= np.arange(1.0, 6)[:, None] if grows else 1
+    gaps = np.ones((1, 3, len(FACTORS), 2, 4))
+    for number, grows in enumerate((rotations, shifts)):
+        gaps[:, 0, :, number] *= np.arange(1.0, 6)[:, None] if grows else 1
     monkeypatch.setattr(resolution, "run", lambda *_: iter(gaps))
     assert sentence in tigra().stdout.splitlines()
 

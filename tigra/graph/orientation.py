@@ -8,7 +8,7 @@ Coordinates: x runs along columns, to the right, and y along rows, downwards. So
 
 On a padded grid, all results are exact to the last bit: under quarter turns, reflections and shifts by whole pixels.
 Other graphs have no coordinates. There dot comes from the Laplacian, and cross from the cyclic order of the
-neighbours, which the user gives (`Graph.with_rotation`). docs/derivations.md, section 20, has the proofs.
+neighbours, which the user gives (`Graph.with_rotation`). docs/theory.md has the proofs.
 
 Maps are arrays (K, N, B) in float32 or float64.
 """

@@ -132,7 +132,7 @@ def shift_bound(image: SmoothImage, shift, alpha, neighbours=8, diagonal_weight=
     Parameters are those of `shift_gap`.
     """
     alpha, (_, rest) = _checked_alpha(alpha), closest_shift(shift)
-    offsets, weights = _neighbours(neighbours, diagonal_weight)
+    offsets, weights = neighbour_weights(neighbours, diagonal_weight)
     third = sum(w * image.largest_derivative(rest, o, o) for o, w in zip(offsets, weights, strict=True))
     k = np.arange(1, len(alpha))
     return abs(alpha[0]) * image.largest_derivative(rest) + float(np.abs(alpha[1:]) @ 2.0 ** (k - 2)) * third
@@ -165,7 +165,7 @@ def linear_rotation_bound(image: SmoothImage, gamma: float, alpha_1: float) -> f
 def _rotation_bounds(image, gamma, alpha, neighbours, diagonal_weight) -> dict[int, float]:
     """Return the bound with the n-th derivatives, for each n that the graph allows."""
     alpha = _checked_alpha(alpha)
-    offsets, weights = _neighbours(neighbours, diagonal_weight)
+    offsets, weights = neighbour_weights(neighbours, diagonal_weight)
     k = np.arange(len(alpha))
     steps = float(np.abs(alpha) @ (k * 2.0 ** (k - 1))) * abs(closest_turn(gamma)[1])
     orders = (2, 4, 6) if neighbours == 8 and diagonal_weight == 0.25 else (2, 4)
@@ -173,7 +173,7 @@ def _rotation_bounds(image, gamma, alpha, neighbours, diagonal_weight) -> dict[i
     return {n: steps * image.largest_turning(n) * (weights @ lengths**n) / math.factorial(n - 1) for n in orders}
 
 
-def _neighbours(neighbours, diagonal_weight) -> tuple[np.ndarray, np.ndarray]:
+def neighbour_weights(neighbours, diagonal_weight) -> tuple[np.ndarray, np.ndarray]:
     """Return (offsets (4 or 8, 2), weights w_o that sum to 1): L y(v) = y(v) - sum_o w_o y(v + o)."""
     stencil = grid_graph((1, 1), neighbours, diagonal_weight).stencil
     assert stencil is not None  # the grid is padded

@@ -82,6 +82,29 @@ class Isometry:
         moved = graph.adjacency[self.nodes][:, self.nodes]
         return (moved != graph.adjacency).nnz == 0 and np.array_equal(graph.degrees[self.nodes], graph.degrees)
 
+    def sense(self, graph: Graph) -> int:
+        """Return 1 if the isometry keeps the cyclic order of all neighbours, -1 if it reverses all, and 0 otherwise.
+
+        The graph needs a rotation system, `Graph.with_rotation`. Cross products move with an isometry of sense 1, and
+        change their sign with one of sense -1.
+
+        >>> graph = Graph(np.ones((4, 4)) - np.eye(4)).with_rotation([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
+        >>> Isometry((1, 4), [0, 2, 3, 1]).sense(graph), Isometry((1, 4), [0, 1, 3, 2]).sense(graph)  # a tetrahedron
+        (1, -1)
+        """
+        if graph.rotation is None:
+            raise UsageError(
+                "The sense of an isometry needs a graph with an orientation; use graph.with_rotation(order)."
+            )
+        if not self.preserves(graph):
+            return 0
+        order = graph.rotation.tolist()
+        possible = {1, -1}  # nodes with one or two neighbours allow both
+        for node, image in enumerate(self.nodes.tolist()):
+            moved = self.nodes[order[node]].tolist()
+            possible &= {sign for sign in (1, -1) if _is_turned(moved[::sign], order[image])}
+        return max(possible, default=0)
+
 
 def rotation(shape, quarter_turns: int) -> Isometry:
     """Return the rotation by quarter_turns times 90 degrees, counter-clockwise, as `tigra.images.transforms.rotate`."""
@@ -159,6 +182,12 @@ def finite_array(values, shape: tuple, what: str) -> np.ndarray:
 def _places(shape) -> np.ndarray:
     """Return the node at each pixel: (height, width)."""
     return np.arange(shape[0] * shape[1]).reshape(shape)
+
+
+def _is_turned(first: list, second: list) -> bool:
+    """Return True if two lists of the same different numbers are equal up to their starting points."""
+    start = second.index(first[0]) if first else 0
+    return first == second[start:] + second[:start]
 
 
 def _whole(number) -> int:

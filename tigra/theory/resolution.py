@@ -8,6 +8,10 @@ Images are down-sampled, transformed, filtered and transformed back. The result 
   so small that the border does not influence it. Or all nodes count (frame "whole"), with zeros outside
 - interpolation: cubic spline, for the transformation and its inverse
 - down-sampling: bicubic from 4x4 pixels, which samples the scene without smoothing, as in the theorems; or smoothed
+
+Beside the filters, dot and cross products of gradients are measured (`tigra.graph.orientation`), for the pair y and L y
+on the grid with diagonal weight 1/4. Every cross product of mixtures of y and L y is a multiple of theirs. Their gap is
+divided by the mean absolute value of the product, because products are not in grey levels.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import numpy as np
 
 from tigra.errors import UsageError
 from tigra.graph import grid_graph
+from tigra.graph.orientation import cross, dot
 from tigra.graph.polynomials import laplacian_powers
 from tigra.images.transforms import downsample, rotate, translate
 from tigra.seeding import generator
@@ -33,6 +38,9 @@ MARGIN = 2 * DEGREE + 8  # pixels: reach of the filter, along diagonals and both
 LEAST_RADIUS = 4  # of the disc at the coarsest resolution
 LEAST_SIDE = 2 * (MARGIN + LEAST_RADIUS) * max(FACTORS)  # pixels of an image
 FRAMES = "inner", "whole"
+KINDS = "filters", "dot", "cross"
+DIAGONAL_WEIGHT = 0.25  # of the grid on which products are measured
+LEAST_PRODUCT = 1e-12  # grey levels squared; below it an image is flat, and its products are rounding errors
 
 
 class Protocol(NamedTuple):
@@ -44,7 +52,10 @@ class Protocol(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The gap at one down-sampling factor t: mean and standard deviation over images, and by transformation."""
+    """The gap at one down-sampling factor t: mean and standard deviation over images, and by transformation.
+
+    In grey levels for filters, and as a fraction of the mean absolute product for dot and cross.
+    """
 
     factor: int
     mean: float
@@ -71,7 +82,7 @@ def band_limited_images(n: int = 12, side: int = 480, seed: int = 0) -> np.ndarr
 
 
 def image_gaps(image: np.ndarray, alpha: np.ndarray, protocol: Protocol = Protocol()) -> np.ndarray:  # noqa: B008
-    """Return the mean gaps of one image (height, width): (factors, 2, 4), for rotations and then for shifts."""
+    """Return the mean gaps of one image (height, width): (kinds, factors, 2, 4), rotations first and then shifts."""
     if min(image.shape) < LEAST_SIDE:
         raise UsageError(
             f"The experiment needs images of at least {LEAST_SIDE} pixels each way,"
@@ -79,23 +90,26 @@ def image_gaps(image: np.ndarray, alpha: np.ndarray, protocol: Protocol = Protoc
         )
     if protocol.frame not in FRAMES:
         raise UsageError(f"frame must be 'inner' or 'whole', got {protocol.frame!r}.")
-    return np.array([_gaps_at(image, factor, alpha, protocol) for factor in FACTORS])
+    return np.stack([_gaps_at(image, factor, alpha, protocol) for factor in FACTORS], axis=1)
 
 
-def _gaps_at(image, factor, alpha, protocol) -> list[list[float]]:
+def _gaps_at(image, factor, alpha, protocol) -> np.ndarray:
     y = downsample(image[None].astype(np.float64), factor, protocol.antialias)[0]
     nodes = np.ones(y.shape, bool) if protocol.frame == "whole" else _disc(image.shape, factor)
-    powers = _powers(y)
+    powers, products = _powers(y), _products(y)
+    sizes = np.abs(products[:, nodes]).mean(axis=1)
     moves = [(rotate, ANGLES), (lambda maps, by, *options: translate(maps, (by, by), *options), SHIFTS)]
     options = protocol.interpolation, False  # filtered images have negative values, so no clipping
-    rows: list[list[float]] = []
-    for move, amounts in moves:
-        rows.append([])
-        for amount in amounts:
-            back = move(_powers(move(y[None], amount, *options)[0]), -amount, *options)  # T^-1(L^m(T(y)))
+    gaps = np.zeros((len(KINDS), 2, len(ANGLES)))
+    for kind, (move, amounts) in enumerate(moves):
+        for i, amount in enumerate(amounts):
+            moved = move(y[None], amount, *options)[0]
+            back = move(_powers(moved), -amount, *options)  # T^-1(L^m(T(y)))
             difference = alpha @ (back - powers)[:, nodes]  # all filters at once, as T and F are linear
-            rows[-1].append(float(np.abs(difference).mean()))  # [eq:dist]
-    return rows
+            gaps[0, kind, i] = np.abs(difference).mean()  # [eq:dist]
+            differences = np.abs((move(_products(moved), -amount, *options) - products)[:, nodes]).mean(axis=1)
+            np.divide(differences, sizes, out=gaps[1:, kind, i], where=sizes > LEAST_PRODUCT)
+    return gaps
 
 
 def _powers(y) -> np.ndarray:
@@ -103,6 +117,13 @@ def _powers(y) -> np.ndarray:
     return laplacian_powers(grid_graph(y.shape), np.ascontiguousarray(y).reshape(1, -1, 1), DEGREE).reshape(
         -1, *y.shape
     )
+
+
+def _products(y) -> np.ndarray:
+    """Return the dot and the cross product of y and L y: (2, height, width)."""
+    graph = grid_graph(y.shape, diagonal_weight=DIAGONAL_WEIGHT)
+    pair = laplacian_powers(graph, np.ascontiguousarray(y).reshape(1, -1, 1), 1)
+    return np.stack([product(graph, *pair) for product in (dot, cross)]).reshape(-1, *y.shape)
 
 
 def _disc(shape, factor) -> np.ndarray:
@@ -129,7 +150,7 @@ def run(images, seed: int = 0, protocol: Protocol = Protocol(), threads: int = 1
 
     Yields
     ------
-    array of shape (factors, 2, 4)
+    array of shape (kinds, factors, 2, 4)
     """
     alpha = random_filters(seed)
     waiting: deque[Future[np.ndarray]] = deque()
@@ -145,18 +166,22 @@ def run(images, seed: int = 0, protocol: Protocol = Protocol(), threads: int = 1
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def summary(gaps) -> dict[str, list[Point]]:
-    """Return {"rotation": a Point for each t, "shift": the same} from the gaps of all images."""
-    gaps = np.asarray(list(gaps))  # (images, factors, 2, 4)
+def summary(gaps) -> dict[str, dict[str, list[Point]]]:
+    """Return {"rotation": a Point for each t, "shift": the same} for each kind, from the gaps of all images."""
+    every = np.asarray(list(gaps))  # (images, kinds, factors, 2, 4)
+    return {kind: _curves(every[:, i]) for i, kind in enumerate(KINDS)}
+
+
+def _curves(gaps) -> dict[str, list[Point]]:
     curves = {}
-    for kind, (name, amounts) in enumerate({"rotation": ANGLES, "shift": SHIFTS}.items()):
-        of_images = gaps[:, :, kind].mean(axis=2)
+    for number, (name, amounts) in enumerate({"rotation": ANGLES, "shift": SHIFTS}.items()):
+        of_images = gaps[:, :, number].mean(axis=2)
         curves[name] = [
             Point(
                 factor,
                 float(of_images[:, i].mean()),
                 float(of_images[:, i].std()),
-                dict(zip(amounts, gaps[:, i, kind].mean(axis=0).tolist(), strict=True)),
+                dict(zip(amounts, gaps[:, i, number].mean(axis=0).tolist(), strict=True)),
             )
             for i, factor in enumerate(FACTORS)
         ]

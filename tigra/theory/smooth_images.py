@@ -102,6 +102,18 @@ class SmoothImage(NamedTuple):
         lengths, order = np.prod(np.hypot(*along.T)), len(along)
         return waves + lengths * HERMITE_PEAKS[order] * np.sum(np.abs(self.bumps) / self.widths**order)
 
+    def largest_along(self, order: int, *directions) -> float:
+        """Return a bound, valid everywhere, on the derivative order times along any unit vector u.
+
+        With directions (down, right), also once along each of them, as in `largest_derivative`.
+        """
+        along = finite_array(np.empty((0, 2)) if directions == () else directions, (None, 2), "pairs (down, right)")
+        _check_order(order + len(along))
+        of_waves = np.abs(np.prod(self.frequencies @ along.T, axis=1)) * np.hypot(*self.frequencies.T) ** order
+        lengths, order = np.prod(np.hypot(*along.T)), order + len(along)
+        bumps = lengths * HERMITE_PEAKS[order] * np.sum(np.abs(self.bumps) / self.widths**order)
+        return float(np.abs(self.heights) @ of_waves + bumps)
+
     def largest_turning(self, order: int) -> float:
         """Return a bound, valid everywhere, on the derivative order - 1 times along any unit vector u and once across.
 
