@@ -45,7 +45,7 @@ from .shared.options import (
     RecipeName,
     import_option,
 )
-from .shared.output import Progress, duration, percent, print_json, table
+from .shared.output import Progress, duration, percent, print_json, say, table
 from .shared.signals import StopSignals
 
 
@@ -104,7 +104,7 @@ def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
             run = _fresh(dataset, out, method, threads, settings, load, progress)
         progress.clear()
         for note in run.splits.notes:
-            click.echo(f"Note: {note}.", err=True)
+            say(f"Note: {note}.", err=True)
         try:
             seconds = perform(run, out, Watch(progress_line(progress), stop.asked))
         except Stopped:
@@ -162,7 +162,7 @@ def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
     check_options(dataset, of_data, settings["data_dir"])
     check_writable(out)
     splits = load(dataset, seed=settings["seed"], interpolation=settings["interpolation"], **of_data)
-    progress.show("measuring the statistics of the training images")
+    progress.show(f"measuring the statistics of {len(splits.train.labels)} training images")
     return method.start(splits, recipe, settings["seed"], threads)
 
 
@@ -192,10 +192,10 @@ def _resumed(ctx, path, dataset, threads, load) -> Run:
 
 def _tell_stopped(run: Run, out) -> None:
     if not run.can_resume:
-        click.echo("Stopped.", err=True)
+        say("Stopped.", err=True)
         return
-    click.echo(f"Stopped in epoch {run.facts['epochs'] + 1}; saved {out}.", err=True)
-    click.echo(f"Continue with: tigra train --resume {out}", err=True)
+    say(f"Stopped in epoch {run.facts['epochs'] + 1}; saved {out}.", err=True)
+    say(f"Continue with: tigra train --resume {out}", err=True)
 
 
 def _measured(ctx: click.Context, run: Run, out, threads, seconds) -> dict:
@@ -206,9 +206,7 @@ def _measured(ctx: click.Context, run: Run, out, threads, seconds) -> dict:
             return {"model": str(out)} | run_report(run.model, run.splits, threads, progress_line(progress), **facts)
     except KeyboardInterrupt:
         done = "Trained" if run.can_resume else "Fitted"
-        click.echo(
-            f"{done} and saved as {out}, but without a report; get it with: tigra train --resume {out}", err=True
-        )
+        say(f"{done} and saved as {out}, but without a report; get it with: tigra train --resume {out}", err=True)
         ctx.exit(130)
 
 
@@ -222,8 +220,8 @@ def _print_report(report, run: Run, threads) -> None:
         rows[-1] = ("test", *rows[-1][1:])
     what = [report.get("architecture"), f"{report['parameters']} parameters" if "parameters" in report else None]
     what.append(f"seed {report['seed']}" if "seed" in report else None)
-    click.echo(f"{splits.name}: {', '.join(filter(None, what))}")
-    click.echo(f"{splits.protocol}")
-    click.echo(table(rows, header=("images", "n", "accuracy")))
+    say(f"{splits.name}: {', '.join(filter(None, what))}")
+    say(f"{splits.protocol}")
+    say(table(rows, header=("images", "n", "accuracy")))
     spent = f"{duration(report['seconds'])} on {threads} thread{'s' if threads > 1 else ''}"
-    click.echo(f"{run.summary}, {spent}, saved as {report['model']}")
+    say(f"{run.summary}, {spent}, saved as {report['model']}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Iterator
 
@@ -12,27 +13,44 @@ def _numbers(*names: str) -> list[int]:
     return [getattr(signal, name) for name in names if hasattr(signal, name)]
 
 
+def _end_at_once() -> None:
+    """End the process without waiting for threads: files are written under temporary names, so none is broken."""
+    with contextlib.suppress(OSError):
+        os.write(2, b"\nStopped at once; what was saved before is complete.\n")
+    os._exit(130)
+
+
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Make a termination signal or a closed terminal stop a command as Ctrl-C does, with cleanup."""
+    """Make a termination signal or a closed terminal stop a command as Ctrl-C does, with cleanup.
 
-    def stop(*_):
-        raise KeyboardInterrupt
+    Ctrl-C while the command is stopping ends it at once.
+    """
+    received = []
 
-    heeded = [number for number in _numbers("SIGTERM", "SIGHUP") if signal.getsignal(number) is signal.SIG_DFL]
+    def stop(number, _):
+        received.append(number)
+        if len(received) == 1:
+            raise KeyboardInterrupt
+        if number == signal.SIGINT:
+            _end_at_once()
+
+    usual = signal.SIG_DFL, signal.default_int_handler
+    heeded = {number: signal.getsignal(number) for number in _numbers("SIGINT", "SIGTERM", "SIGHUP")}
+    heeded = {number: handler for number, handler in heeded.items() if handler in usual}
     for number in heeded:
         signal.signal(number, stop)
     try:
         yield
     finally:
-        for number in heeded:
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in heeded.items():
+            signal.signal(number, handler)
 
 
 class StopSignals:
     """Context manager in which Ctrl-C, a termination signal or a closed terminal only request a stop.
 
-    The run stops after the current step and is saved. Pressing Ctrl-C again has no further effect.
+    The run stops after the current step and is saved. Pressing Ctrl-C again ends the process at once, without saving.
     """
 
     def __init__(self) -> None:
@@ -45,6 +63,8 @@ class StopSignals:
         return self
 
     def _note(self, number, _):
+        if self.received and number == signal.SIGINT:
+            _end_at_once()
         self.received.append(number)
 
     def asked(self) -> bool:

@@ -95,7 +95,7 @@ def test_a_build_that_breaks_off_leaves_nothing(tmp_path, pictures):
 def test_progress_is_told(tmp_path, pictures):
     told = []
     build(tmp_path, pictures, on_progress=lambda *call: told.append(call))
-    assert told[-1] == ("decoding pictures", 600, 600) and len(told) == 3
+    assert told[-1] == ("decoding pictures", 600, 600) and len(told) == 601
 
 
 def test_a_store_of_nothing_works(tmp_path):
@@ -250,3 +250,32 @@ def test_files_are_read_one_at_a_time(tmp_path, pictures):
 
     build(tmp_path, [(name, reader(content)) for name, content in pictures])
     assert len(most) == 600 and max(most) <= 3
+
+
+def test_decoding_stops_after_the_picture_at_which_it_is_asked_to(tmp_path, pictures):
+    read, told = [], []
+
+    def stop(what, done, total):
+        told.append((what, done, total))
+        if done == 3:
+            raise KeyboardInterrupt
+
+    def content(number):
+        read.append(number)
+        time.sleep(0.002)
+        return pictures[number][1]
+
+    lazy = [(name, lambda number=number: content(number)) for number, (name, _) in enumerate(pictures)]
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path, lazy, threads=2, on_progress=stop)
+    assert told == [("decoding pictures", done, 600) for done in range(4)]
+    assert len(read) < 100 and os.listdir(tmp_path / "images") == []
+
+
+def test_large_images_wait_in_small_parts(tmp_path, pictures, monkeypatch):
+    monkeypatch.setattr("tigra.images.store.LARGEST_PART", 2 * 64 * 5)
+    parts, right = [], ThreadPoolExecutor.map
+    monkeypatch.setattr(
+        ThreadPoolExecutor, "map", lambda self, f, part: parts.append(len(part)) or right(self, f, part)
+    )
+    assert len(build(tmp_path, pictures[:12], threads=2).names) == 12 and parts == [5, 5, 2]

@@ -97,6 +97,7 @@ def load_folder(
     Of pictures that are equal after decoding only one is kept, so that none is in two parts: the one in
     test, else the one in valid, else the one in train. Equal pictures in different classes are all left out.
     """
+    on_progress("listing the pictures", 0, 0)
     files = list_pictures(Path(folder))
     class_names = sorted({file.class_name for file in files})
     if len(class_names) < 2:

@@ -16,7 +16,6 @@ from tigra.files.regular import open_regular
 
 LARGEST_FILE = 512 * 2**20  # bytes; larger ones are not read
 SETTLED = 2_000_000_000  # nanoseconds; a more recent file might change again within its time stamp
-REPORT_EVERY = 256  # files
 SUM = 64  # length of a SHA-256; other texts say why there is none
 
 
@@ -44,8 +43,7 @@ def digests_of(
         digests.append(digest)
         if len(digest) == SUM and not isinstance(state, str) and max(state[1:]) < now - SETTLED:
             fresh[file.name] = [*state, digest]
-        if number % REPORT_EVERY == 0:
-            on_progress("looking at files", number, len(files))
+        on_progress("looking at files", number + 1, len(files))  # may raise to stop
     if any(known.get(name) != entry for name, entry in fresh.items()):
         _remember(place, (known if len(known) < 4 * len(files) else {}) | fresh)
     return digests

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import shutil
 import warnings
@@ -30,7 +31,8 @@ from tigra.images.stored_pixels import StoredPixels, npy_header, pixel_digest
 from tigra.images.transforms import rotate
 
 FORMAT = 1  # increase when decoding changes, so that old stores are not used
-AT_ONCE = 256  # pictures decoded between two progress reports
+AT_ONCE = 256  # pictures decoded ahead of the writing
+LARGEST_PART = 2**28  # bytes of decoded pictures that wait to be written
 BUILDING = ".building-"  # prefix of unfinished stores
 
 
@@ -228,6 +230,12 @@ def _cannot_write(cache, error):
     return f"Cannot save decoded pictures in {cache}: {error.strerror or error}; set TIGRA_CACHE to another folder."
 
 
+def _decoded(pool, decode, pictures, most):
+    """Yield the results of `decode`, computed in parts of limited size."""
+    while part := list(islice(pictures, min(AT_ONCE, most))):
+        yield from pool.map(decode, part)
+
+
 def _fill(folder, key, pictures, n_pictures, shape, invert, threads, on_progress):
     """Write pixels.npy and index.json."""
     index = {"shape": list(shape), "names": [], "digests": [], "skipped": []}
@@ -247,17 +255,20 @@ def _fill(folder, key, pictures, n_pictures, shape, invert, threads, on_progress
     ):
         warnings.simplefilter("ignore")
         file.write(npy_header((0, *shape)))
-        done = 0
-        while part := list(islice(pictures, AT_ONCE)):
-            for name, pixels in pool.map(decode, part):
+        on_progress("decoding pictures", 0, n_pictures)
+        try:
+            for name, pixels in _decoded(pool, decode, pictures, max(threads, LARGEST_PART // (2 * math.prod(shape)))):
                 if isinstance(pixels, str):
                     index["skipped"].append([name, pixels])
-                    continue
-                file.write(pixels.tobytes())
-                index["names"].append(name)
-                index["digests"].append(pixel_digest(pixels))
-            done += len(part)
-            on_progress("decoding pictures", done, n_pictures)
+                else:
+                    file.write(pixels.tobytes())
+                    index["names"].append(name)
+                    index["digests"].append(pixel_digest(pixels))
+                done = len(index["names"]) + len(index["skipped"])
+                on_progress("decoding pictures", done, n_pictures)  # may raise to stop
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # the others need not be decoded
+            raise
         file.seek(0)
         file.write(npy_header((len(index["names"]), *shape)))
         file.flush()
