@@ -12,7 +12,7 @@ import click
 from .data_show import show
 from .shared.data_options import data_dir_option
 from .shared.options import json_option
-from .shared.output import Progress, percent, print_json, table
+from .shared.output import Progress, percent, print_json, say, table
 
 EMBEDDED = "mnist-012"
 
@@ -54,7 +54,7 @@ def _source(ctx, name: str, as_json: bool, empty: dict):
 
     if name == EMBEDDED:
         sentence = f"{EMBEDDED} comes with tigra; there is nothing to fetch or to verify."
-        print_json(empty) if as_json else click.echo(sentence)
+        print_json(empty) if as_json else say(sentence)
         ctx.exit()
     return source_named(name)
 
@@ -95,8 +95,8 @@ def list_datasets(data_dir, as_json):
         else (entry["name"], "-", "-", f"not found; run 'tigra data fetch {entry['source']}'")
         for entry in entries
     ]
-    click.echo(table(rows, header=("data set", "size", "found by", "in")))
-    click.echo(f"cache folder: {cache_folder()}, {size_text(_size_of(_decoded_pictures()))} of decoded pictures")
+    say(table(rows, header=("data set", "size", "found by", "in")))
+    say(f"cache folder: {cache_folder()}, {size_text(_size_of(_decoded_pictures()))} of decoded pictures")
 
 
 def _whereabouts(source, data_dir) -> dict:
@@ -164,14 +164,14 @@ def fetch(ctx, name, mirror, files, data_dir, as_json):
         folder = _folder((found.paths if found else paths)[0])
         print_json({"source": source.name, "folder": str(folder), "fetched": [path.name for path in paths]})
     elif found:
-        click.echo(f"{source.name} is already in {_folder(found.paths[0])} ({found.origin}).")
+        say(f"{source.name} is already in {_folder(found.paths[0])} ({found.origin}).")
     else:
-        click.echo(f"{source.name}: {', '.join(path.name for path in paths)} in {folder}")
+        say(f"{source.name}: {', '.join(path.name for path in paths)} in {folder}")
         for path in paths:
             _tell_sum(path)
     first = find(source.name, data_dir)
     if paths and first and not set(first.paths) & set(paths):
-        click.echo(f"Note: {first.paths[0]} ({first.origin}) takes precedence over the new files.", err=True)
+        say(f"Note: {first.paths[0]} ({first.origin}) takes precedence over the new files.", err=True)
 
 
 def _right_ones(source, files, data_dir):
@@ -189,10 +189,8 @@ def _right_ones(source, files, data_dir):
 def _tell_sum(path: Path) -> None:
     kept = path.with_name(path.name + ".sha256")
     if kept.is_file():
-        click.echo(
-            f"No SHA-256 of {path.name} is published; tigra only checked that all pictures are present and open."
-        )
-        click.echo(f"Its SHA-256, {kept.read_text().split()[0]}, was saved in {kept.name}.")
+        say(f"No SHA-256 of {path.name} is published; tigra only checked that all pictures are present and open.")
+        say(f"Its SHA-256, {kept.read_text().split()[0]}, was saved in {kept.name}.")
 
 
 # --- verify -------------------------------------------------------------------------------------------
@@ -228,7 +226,7 @@ def verify(ctx, name, data_dir, as_json):
         keys = ("source", "file", "state", "detail")
         print_json({"passed": passed, "files": [dict(zip(keys, result, strict=True)) for result in results]})
     else:
-        click.echo(table([(state, file, detail.removeprefix(f"{file} ")) for _, file, state, detail in results]))
+        say(table([(state, file, detail.removeprefix(f"{file} ")) for _, file, state, detail in results]))
     if not passed:
         ctx.exit(1)
 
@@ -252,7 +250,7 @@ def clear(as_json):
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
     freed = n_bytes - _size_of(folders)
-    print_json({"freed_bytes": freed}) if as_json else click.echo(f"{size_text(freed)} freed")
+    print_json({"freed_bytes": freed}) if as_json else say(f"{size_text(freed)} freed")
 
 
 def _decoded_pictures() -> list[Path]:

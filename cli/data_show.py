@@ -14,7 +14,7 @@ from .shared.data_options import (
     loading,
 )
 from .shared.options import import_option
-from .shared.output import Progress, print_json
+from .shared.output import Progress, print_json, say
 
 FORMATS = {
     ".png": "PNG",
@@ -71,7 +71,7 @@ def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json,
         sheet.save(content, kind)
         write_atomically(out, content.getvalue())
     for note in splits.notes:
-        click.echo(f"Note: {note}.", err=True)
+        say(f"Note: {note}.", err=True)
     if as_json:
         sizes = {part: len(getattr(splits, part).labels) for part in ("train", "valid", "test")}
         facts = {"file": out, "dataset": splits.name, "protocol": splits.protocol, "notes": list(splits.notes)}
@@ -79,5 +79,5 @@ def show(dataset, out, columns, data_dir, interpolation, seed, threads, as_json,
         return
     n_classes = len(splits.class_names)
     shown = n_classes if n_classes <= MOST_CLASSES else f"the first {MOST_CLASSES} of {n_classes}"
-    click.echo(f"{out}: {shown} classes of {splits.name}")
-    click.echo(splits.protocol)
+    say(f"{out}: {shown} classes of {splits.name}")
+    say(splits.protocol)

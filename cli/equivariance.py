@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from .shared.options import json_option, seed_option, threads_option
-from .shared.output import Progress, print_json, table
+from .shared.output import Progress, print_json, say, table
 
 
 @click.command()
@@ -78,7 +78,7 @@ def equivariance(ctx, folder, count, out, interpolation, antialias, frame, seed,
     if out is not None:
         facts["files"] = _write(out, curves, facts)
     for note in notes:
-        click.echo(f"Note: {note}.", err=True)
+        say(f"Note: {note}.", err=True)
     if as_json:
         print_json(facts)
     else:
@@ -164,33 +164,33 @@ def _keyed(each: dict) -> dict:
 
 
 def _show(curves, facts) -> None:
-    click.echo(
+    say(
         f"{facts['images']} {facts['source']},"
         f" {facts['filters']} filters of degree {facts['degree']}, seed {facts['seed']}"
     )
     smoothed = "smoothed first" if facts["antialias"] else "not smoothed"
     nodes = "nodes that no border reaches" if facts["frame"] == "inner" else "all nodes, zeros outside"
-    click.echo(f"mean absolute gap in grey levels, {nodes}; {facts['interpolation']} interpolation, {smoothed}")
+    say(f"mean absolute gap in grey levels, {nodes}; {facts['interpolation']} interpolation, {smoothed}")
     rows = [
         (turned.factor, *(f"{p.mean:.2e} +- {p.spread:.1e}" for p in (turned, shifted)))
         for turned, shifted in zip(*curves["filters"].values(), strict=True)
     ]
-    click.echo(table(rows, header=("t", "rotations", "shifts")))
-    click.echo(_growth(facts["grows"]))
-    click.echo(f"shifts lie below rotations {'at every t' if facts['shifts_below_rotations'] else 'NOT at every t'}")
+    say(table(rows, header=("t", "rotations", "shifts")))
+    say(_growth(facts["grows"]))
+    say(f"shifts lie below rotations {'at every t' if facts['shifts_below_rotations'] else 'NOT at every t'}")
     _show_products(curves)
     if "files" in facts:
-        click.echo(f"saved as {', '.join(facts['files'])}")
+        say(f"saved as {', '.join(facts['files'])}")
 
 
 def _show_products(curves) -> None:
-    click.echo("dot and cross products of gradients: gap in % of the mean absolute product")
+    say("dot and cross products of gradients: gap in % of the mean absolute product")
     four = [curves[kind][move] for kind in ("dot", "cross") for move in ("rotation", "shift")]
     rows = [
         (points[0].factor, *(f"{100 * p.mean:.3g} +- {100 * p.spread:.2g}" for p in points))
         for points in zip(*four, strict=True)
     ]
-    click.echo(table(rows, header=("t", "dot, rotations", "dot, shifts", "cross, rotations", "cross, shifts")))
+    say(table(rows, header=("t", "dot, rotations", "dot, shifts", "cross, rotations", "cross, shifts")))
 
 
 def _growth(grows: dict) -> str:

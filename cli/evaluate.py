@@ -20,7 +20,7 @@ from .shared.options import (
     seed_option,
     threads_option,
 )
-from .shared.output import Progress, percent, print_json, table
+from .shared.output import Progress, percent, print_json, say, table
 
 
 @click.command()
@@ -75,11 +75,11 @@ def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir,
         measure = _invariance if invariance else _accuracy
         report, text = measure(network, splits, dataset, runs, seed, threads, progress)
     for note in splits.notes:
-        click.echo(f"Note: {note}.", err=True)
+        say(f"Note: {note}.", err=True)
     if as_json:
         print_json(facts | {"protocol": splits.protocol, "notes": list(splits.notes)} | report)
     else:
-        click.echo(text)
+        say(text)
 
 
 def _accuracy(network, splits, dataset, runs, seed, threads, progress) -> tuple[dict, str]:

@@ -16,7 +16,7 @@ from .shared.options import (
     model_argument,
     threads_option,
 )
-from .shared.output import Progress, print_json
+from .shared.output import Progress, print_json, say
 
 
 @click.command()
@@ -84,9 +84,9 @@ def figures(model, dataset, out, kind, image, gif, data_dir, threads, as_json, *
         splits = splits_for(model, loaded, dataset, given, data_dir, threads, progress)
         entries, skipped = _drawn(loaded, splits, out, kind, image, gif, threads, progress)
     for note in splits.notes:
-        click.echo(f"Note: {note}.", err=True)
+        say(f"Note: {note}.", err=True)
     for left in skipped:
-        click.echo(f"Note: no figure {left['figure']}, because {left['reason']}.", err=True)
+        say(f"Note: no figure {left['figure']}, because {left['reason']}.", err=True)
     files = [os.path.join(out, name) for entry in entries for name in entry["files"]]
     page = os.path.join(out, "index.html")
     if as_json:
@@ -94,8 +94,8 @@ def figures(model, dataset, out, kind, image, gif, data_dir, threads, as_json, *
         print_json(facts | {"files": [page, *files], "figures": entries, "skipped": skipped})
         return
     for entry in entries:
-        click.echo(f"{entry['title']} ({entry['paper']}): {', '.join(entry['files'])}")
-    click.echo(f"{len(files)} files in {out}; all with captions: {page}")
+        say(f"{entry['title']} ({entry['paper']}): {', '.join(entry['files'])}")
+    say(f"{len(files)} files in {out}; all with captions: {page}")
 
 
 def _drawn(loaded, splits, out, kind, image, gif, threads, progress):

@@ -10,7 +10,7 @@ import click
 from tigra.gradcheck.checks import run_checks
 
 from .shared.options import import_option, json_option, seed_option
-from .shared.output import Progress, duration, print_json, table
+from .shared.output import Progress, duration, print_json, say, table
 
 
 @click.command()
@@ -50,13 +50,13 @@ def gradcheck(ctx, layer, seed, as_json):
             (c.case, c.what, c.size, f"{c.error:.1e}", f"{c.tolerance:.0e}", "ok" if c.passed else "WRONG")
             for c in checks
         ]
-        click.echo(table(rows, header=("layer", "dE/d", "numbers", "error", "allowed", "")))
+        say(table(rows, header=("layer", "dE/d", "numbers", "error", "allowed", "")))
         wrong = [check for check in checks if not check.passed]
         for check in wrong:
-            click.echo(f"WRONG: {check.case}, dE/d({check.what}): see {check.where}.")
+            say(f"WRONG: {check.case}, dE/d({check.what}): see {check.where}.")
         verdict = (
             f"{len(checks)} gradients checked, {len(wrong)} wrong" if wrong else f"all {len(checks)} gradients right"
         )
-        click.echo(f"{verdict}, {duration(seconds)}")
+        say(f"{verdict}, {duration(seconds)}")
     if not passed:
         ctx.exit(1)

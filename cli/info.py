@@ -8,7 +8,7 @@ from tigra.model_file import load_model
 from tigra.options import GraphOptions
 
 from .shared.options import import_option, json_option, model_argument
-from .shared.output import percent, print_json, table
+from .shared.output import percent, print_json, say, table
 
 
 @click.command()
@@ -53,24 +53,24 @@ def info(model, as_json):
     if as_json:
         print_json(content)
         return
-    click.echo(f"{content['architecture']}, {content['parameters']} parameters")
+    say(f"{content['architecture']}, {content['parameters']} parameters")
     hidden = {"architecture"} | (set(GraphOptions.specs()) if graph is not None else set())
-    click.echo(", ".join(f"{name} {value}" for name, value in network.options.items() if name not in hidden))
+    say(", ".join(f"{name} {value}" for name, value in network.options.items() if name not in hidden))
     if graph is not None:
-        click.echo(f"graph of its own: {content['graph']['nodes']} nodes, {content['graph']['edges']} edges")
-    click.echo(f"classes: {', '.join(network.class_names)}\n")
+        say(f"graph of its own: {content['graph']['nodes']} nodes, {content['graph']['edges']} edges")
+    say(f"classes: {', '.join(network.class_names)}\n")
     rows = [
         (number, entry["layer"], entry["parameters"], _shapes(entry["shapes"])) for number, entry in enumerate(layers)
     ]
-    click.echo(table(rows, header=("", "layer", "parameters", "arrays")))
+    say(table(rows, header=("", "layer", "parameters", "arrays")))
     if content["dataset"] and content["finished"] and not content["epochs"]:  # DeepScat has no epochs
-        click.echo(f"\nfitted on {content['dataset']}")
+        say(f"\nfitted on {content['dataset']}")
     elif content["dataset"]:
         state = "finished" if content["finished"] else "interrupted, continue with tigra train --resume"
         epochs = f"{content['epochs']} epoch{'s' if content['epochs'] != 1 else ''}"
-        click.echo(f"\ntrained on {content['dataset']}, {epochs} ({state}), best {content['best_epoch']}")
+        say(f"\ntrained on {content['dataset']}, {epochs} ({state}), best {content['best_epoch']}")
     if content["accuracy"]:
-        click.echo(", ".join(f"{name} {percent(value)}" for name, value in content["accuracy"].items()))
+        say(", ".join(f"{name} {percent(value)}" for name, value in content["accuracy"].items()))
 
 
 def _shapes(shapes: dict) -> str:

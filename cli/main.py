@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
+from collections.abc import Iterator
 
 import click
 
-from .shared.output import cache_notes
+from .shared.output import cache_notes, safe, say
 from .shared.signals import signals_interrupt
 
 # Each command has a module of its own, loaded when it is called, so that `tigra --help` is quick.
@@ -22,6 +24,16 @@ COMMANDS = {
     "equivariance": "Measure how equivariant filters and products are to rotations and shifts, at five resolutions.",
     "gradcheck": "Compare every hand-written gradient with finite differences.",
 }
+
+
+@contextlib.contextmanager
+def _safe_messages() -> Iterator[None]:
+    """Escape what cannot be printed in messages, which quote names of files and arguments."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = safe(error.message)  # click declares it final
+        raise
 
 
 class TigraGroup(click.Group):
@@ -42,7 +54,17 @@ class TigraGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def make_context(self, info_name, args, parent=None, **extra):
+        """Parse the options before the command."""
+        with _safe_messages():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx):
+        """Run the command with messages that are safe to print."""
+        with _safe_messages():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx):
         """Run the command; print errors of tigra as one sentence, without a traceback."""
         try:
             with signals_interrupt(), cache_notes():
@@ -52,13 +74,13 @@ class TigraGroup(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:
-            click.echo("Stopped.", err=True)
+            say("Stopped.", err=True)
             ctx.exit(130)
         except OSError as error:
+            from tigra.files.advice import advice_for
+
             what = f" ({error.filename})" if error.filename else ""
-            raise click.ClickException(
-                f"{error.strerror or error}{what}; free disk space or choose another path."
-            ) from error
+            raise click.ClickException(f"{error.strerror or error}{what}; {advice_for(error)}.") from error
         except MemoryError as error:
             raise click.ClickException(
                 "Not enough memory; use smaller images, fewer filters or a smaller --batch-size."
@@ -75,7 +97,7 @@ class TigraGroup(click.Group):
 
 def _print_version(ctx, _, wanted):
     if wanted:
-        click.echo(f"tigra {importlib.metadata.version('tigra')}")
+        say(f"tigra {importlib.metadata.version('tigra')}")
         ctx.exit()
 
 

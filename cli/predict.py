@@ -10,20 +10,19 @@ from tigra.images.pictures import read_image
 from tigra.model_file import load_model
 
 from .shared.options import (
-    EXISTING_FILE,
     import_option,
     json_option,
     model_argument,
     threads_option,
 )
-from .shared.output import Progress, percent, print_json
+from .shared.output import Progress, percent, print_json, say
 
 SHOWN = 5  # classes printed; with more, only the three most likely
 
 
 @click.command()
 @model_argument
-@click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=EXISTING_FILE)
+@click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--invert",
     is_flag=True,
@@ -58,7 +57,7 @@ def predict(ctx, model, images, invert, threads, as_json):
                 results.append({"image": path})
             except ImageError as error:
                 results.append({"image": path, "error": str(error)})
-        progress.show("predicting")
+        progress.show(f"predicting {len(arrays)} images")
         probabilities = iter(network.predict_proba(np.array(arrays), threads)) if arrays else iter(())
     for result in results:
         if "error" not in result:
@@ -69,9 +68,9 @@ def predict(ctx, model, images, invert, threads, as_json):
         print_json({"model": model, "predictions": results})
     for result in results:
         if "error" in result:
-            click.echo(f"Error: {result['error']}", err=True)
+            say(f"Error: {result['error']}", err=True)
         elif not as_json:
-            click.echo(f"{result['image']}: {result['label']}  ({_in_words(result['probabilities'])})")
+            say(f"{result['image']}: {result['label']}  ({_in_words(result['probabilities'])})")
     if any("error" in result for result in results):
         ctx.exit(1)
 

@@ -16,7 +16,7 @@ from tigra.files.atomic import check_writable, write_atomically
 
 from .shared.data_options import data_dir_option
 from .shared.options import json_option, threads_option
-from .shared.output import Progress, duration, print_json
+from .shared.output import Progress, duration, print_json, say
 from .shared.signals import StopSignals
 
 
@@ -35,7 +35,7 @@ def _keep_finished_rows(experiment: Experiment, what: str) -> None:
     """Drop rows without a finished run; raise click.UsageError if none is left."""
     if left_out := experiment.left_out():
         others = f" and {n_more} more" if (n_more := len(left_out) - 1) else ""
-        click.echo(
+        say(
             f"Note: {left_out[0].name}{others} left out: damaged, or from other settings than the current ones.",
             err=True,
         )
@@ -113,28 +113,28 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
             except TrainingError as error:  # go on with the other runs
                 progress.clear()
                 failed.append(name)
-                click.echo(f"{name}: no result. {error}", err=True)
+                say(f"{name}: no result. {error}", err=True)
                 continue
             except Stopped:
                 progress.clear()
-                click.echo(f"Stopped; the runs so far are in {out}. Continue with the same command.", err=True)
+                say(f"Stopped; the runs so far are in {out}. Continue with the same command.", err=True)
                 ctx.exit(130)
             progress.clear()
             test, values = next(iter(record["accuracy"]["test"].items()))
             mean = 100 * sum(values) / len(values)
-            click.echo(f"{name}: {mean:.2f} % ({test}), {duration(record['seconds'])}", err=True)
+            say(f"{name}: {mean:.2f} % ({test}), {duration(record['seconds'])}", err=True)
     if figure is not None and experiment.finished_rows():
         write_atomically(figure, draw(experiment, figure), "--figure")
-        click.echo(f"Figure: {figure}", err=True)
+        say(f"Figure: {figure}", err=True)
     elif figure is not None:
-        click.echo("No figure: no run has a result.", err=True)
+        say("No figure: no run has a result.", err=True)
     if as_json:
         found = [kept for row, number in experiment.runs() if (kept := experiment.record(row, number))]
         print_json({"table": table, "title": TABLES[table].title, "folder": str(out), "quick": quick, "runs": found})
         ctx.exit(1 if failed else 0)
-    click.echo(f"{TABLES[table].title}\n" + ("QUICK: the numbers mean nothing.\n" if quick else ""))
-    click.echo(experiment.markdown())
+    say(f"{TABLES[table].title}\n" + ("QUICK: the numbers mean nothing.\n" if quick else ""))
+    say(experiment.markdown())
     known = experiment.n_threads()
     spent = "" if known == "-" else f"; seconds of training on {known} thread{'s' if known != '1' else ''}"
-    click.echo(f"Percent, mean +- standard deviation over runs{spent}.")
+    say(f"Percent, mean +- standard deviation over runs{spent}.")
     ctx.exit(1 if failed else 0)

@@ -314,6 +314,17 @@ def test_unwritable_places_are_found_before_training(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["loop", "pipe"]
 
 
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, network, mask):
+    previous = os.umask(mask)
+    try:
+        tigra.save(network, tmp_path / "model.npz")
+        assert os.umask(mask) == mask, "it is only looked at"
+    finally:
+        os.umask(previous)
+    assert (tmp_path / "model.npz").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
 def test_an_existing_file_keeps_its_permissions(tmp_path, network):
     tigra.save(network, tmp_path / "model.npz")
     (tmp_path / "model.npz").chmod(0o640)

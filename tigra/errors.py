@@ -53,3 +53,18 @@ class TrainingError(TigraError):
 
 class CacheWarning(UserWarning):
     """Something in a cache was damaged and is made anew; results are not affected."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return a text with control and other unprintable characters escaped, except those in `keep`.
+
+    A file name or a text of a model file could otherwise move the cursor of a terminal, or worse.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[2Jb\n"))
+    a\x1b[2Jb\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape", "replace").decode() for c in text)

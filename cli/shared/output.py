@@ -14,9 +14,23 @@ from collections.abc import Iterator
 import click
 
 
+def say(text: str, err: bool = False, nl: bool = True) -> None:
+    """Print text; every command prints through this, so that no file or model can send commands to the terminal."""
+    click.echo(safe(text), err=err, nl=nl)
+
+
+def safe(text: str) -> str:
+    """Return text for the terminal, with all but line ends escaped that cannot be printed."""
+    if text.replace("\n", "").isprintable():
+        return text
+    from tigra.errors import printable  # importing tigra would slow down `tigra --help`
+
+    return printable(text, keep="\n")
+
+
 def print_json(content: dict) -> None:
     """Print one JSON object on standard output."""
-    click.echo(json.dumps(content, indent=2, allow_nan=False))
+    say(json.dumps(content, indent=2, allow_nan=False))
 
 
 @contextlib.contextmanager
@@ -26,7 +40,7 @@ def cache_notes() -> Iterator[None]:
 
     def show(message, category, *place):
         if category.__name__ == "CacheWarning":  # by its name: importing tigra would slow down `tigra --help`
-            click.echo(f"Note: {message}", err=True)
+            say(f"Note: {message}", err=True)
         else:
             usual(message, category, *place)
 
@@ -121,6 +135,6 @@ class Progress:
 
     def _write(self, text: str) -> None:
         try:
-            click.echo("\r\x1b[2K" + text, err=True, nl=False)
+            click.echo("\r\x1b[2K" + safe(text), err=True, nl=False)
         except OSError:  # the terminal was closed; keep working
             self.is_live = False

@@ -1,6 +1,8 @@
 """Pictures are decoded once, into a file that is mapped; what is lazy gives the numbers of what is not."""
 
 import io
+import os
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tigra.errors import DatasetError
+from tigra.errors import DatasetError, printable
 from tigra.images.pictures import picture_size
 
 PARTS = dict.fromkeys(("train", "training"), "train")
@@ -152,11 +152,6 @@ def counted(names: list[str], one: str, many: str, n_shown: int = 3) -> str:
     """
     shown = ", ".join(printable(name) for name in names[:n_shown]) + (", ..." if len(names) > n_shown else "")
     return f"{len(names)} {one if len(names) == 1 else many} ({shown})"
-
-
-def printable(name: str) -> str:
-    """Return a file name with control and unprintable characters escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in name)
 
 
 def case_note(files: list[PictureFile]) -> list[str]:

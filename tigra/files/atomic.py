@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tigra.errors import ModelFileError
+from tigra.files.advice import advice_for
 from tigra.files.temporary import remove_leftovers, temporary_file
 
 TEMPORARY = ".tigra-"  # prefix of temporary files
@@ -44,10 +45,8 @@ def write_atomically(path, content: bytes, option: str = "--out") -> None:
     try:
         replace_file(path, content)
     except OSError as error:
-        raise ModelFileError(
-            f"Cannot write {os.path.realpath(path)}: {error.strerror or error}; make room, or choose another file with"
-            f" {option}."
-        ) from error
+        what = f"Cannot write {os.path.realpath(path)}: {error.strerror or error}"
+        raise ModelFileError(f"{what}; {advice_for(error)}, or choose another file with {option}.") from error
 
 
 def replace_file(path, content: bytes) -> None:

@@ -49,7 +49,10 @@ def temporary_folder(folder: Path, prefix: str) -> Iterator[Path]:
     """Make a folder, yield its path, and delete it unless it was renamed."""
     for _ in range(N_TRIES):
         path = Path(tempfile.mkdtemp(dir=folder, prefix=prefix))
-        descriptor = _opened(path) if fcntl else None  # folders cannot be opened on Windows
+        try:
+            descriptor = _opened(path) if fcntl else None  # folders cannot be opened on Windows
+        except FileNotFoundError:  # it was taken for a leftover before it was locked
+            continue
         try:
             if descriptor is None or (_lock(descriptor) is not False and path.exists()):
                 yield path
