@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing
 import os
 import resource
@@ -100,6 +101,7 @@ class Cage:
 
     def _serve(self, pipe) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _die_with_parent()
         self.pipe.close()
         limit = _memory("VmSize") + AT_ALL
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -121,6 +123,12 @@ class Cage:
             self.process.join()
             self.pipe.close()
             self.process = None
+
+
+def _die_with_parent() -> None:
+    """Have the system kill this process when its parent ends, however that ends; Linux only."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _silence() -> None:

@@ -1,6 +1,7 @@
 """Scattering: the features of the definition, invariant to turns, the same for any number of threads."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -117,3 +118,14 @@ def test_wavelets_and_sub_sampling_give_the_translation_scattering_of_kymatio(ca
 def test_the_stored_numbers_are_those_of_kymatio(case):
     pytest.importorskip("kymatio", reason="kymatio, the oracle, is not installed")
     np.testing.assert_allclose(kymatio_oracle.theirs(*case), STORED[str(case)], rtol=1e-4)
+
+
+def test_weights_of_a_long_image_take_little_memory():
+    """A forged model file may ask for any size within the limits; matrices as long as the image took over 10 s."""
+    tracemalloc.start()
+    try:
+        weights = Scattering(1, 1, (6848, 8)).weights
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert weights[0].shape == (6848 * 8,) and weights[0].sum() == pytest.approx(1, rel=1e-4) and peak < 10e6

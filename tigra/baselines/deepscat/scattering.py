@@ -144,7 +144,8 @@ class Scattering:
         """For each resolution r the weights of pixels that give the mean over the plane of (map * phi).
 
         Mirroring, filtering, sub-sampling and averaging are linear, and phi is a product over both axes, so
-        it is enough to know what they make of the unit vectors of each axis.
+        the weights along an axis come from the adjoints of these steps in reverse order: spread 1 over the
+        samples, filter, and add up the places that show the same pixel.
         """
         result = []
         for r in range(self.octaves):
@@ -152,9 +153,11 @@ class Scattering:
             along = []
             for size, padded in zip(self.shape, self.padded, strict=True):
                 n, m = sampled_size(size, 2**r), padded >> r
-                units = scipy.fft.fft(np.eye(n)[mirrored_places(n, m)], axis=0)
-                smooth = at_resolution(low_pass(padded, self.octaves), r, n_axes=1)[:, None] * units
-                along.append(scipy.fft.ifft(smooth, axis=0).real[:n:step].mean(axis=0))
+                spread = np.zeros(m)
+                spread[:n:step] = 1 / len(spread[:n:step])
+                phi = at_resolution(low_pass(padded, self.octaves), r, n_axes=1)  # real and even: its own adjoint
+                smooth = scipy.fft.ifft(phi * scipy.fft.fft(spread)).real
+                along.append(np.bincount(mirrored_places(n, m), weights=smooth, minlength=n))
             result.append(np.outer(*along).ravel().astype(self.dtype))
         return result
 
