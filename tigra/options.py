@@ -206,7 +206,7 @@ class NetworkOptions(GraphOptions, ImageOptions):
                 )
         if self.diffusion and self.mixing not in PAIRED_MIXINGS:
             raise UsageError(
-                f"diffusion has no effect with mixing={self.mixing!r}, it is for {', '.join(PAIRED_MIXINGS)};"
+                f"diffusion has no effect with mixing={self.mixing!r}, only with {', '.join(PAIRED_MIXINGS)};"
                 " leave it out."
             )
 
@@ -239,7 +239,7 @@ class BuildOptions(NetworkOptions):
                 f"image_shape with its margin must have at most {LARGEST_IMAGE:,} pixels, got {height}x{width}."
             )
         if self.smoothing > largest:
-            raise UsageError(f"smoothing must be from 0 to the image's {largest} pixels, got {self.smoothing!r}.")
+            raise UsageError(f"smoothing must be at most the image's {largest} pixels, got {self.smoothing!r}.")
 
     @property
     def grid_shape(self) -> tuple[int, int]:

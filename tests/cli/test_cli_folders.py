@@ -163,7 +163,7 @@ def test_evaluate_never_tests_what_was_learned_wherever_the_folder_lies(here, tm
     for folder in (here / "shapes", "copy"):
         again = json.loads(run("evaluate", here / "shapes.npz", folder, "--json").stdout)
         assert again["n_images"] == 12 and again["accuracy"] == test["accuracy"]
-        assert "without 68 that were learned from" in again["protocol"]
+        assert "without 68 that the model was trained on" in again["protocol"]
     (tmp_path / "copy" / "ring" / "note.txt").write_text("text")
     blob(np.random.default_rng(6), True).save(tmp_path / "copy" / "ring" / "new.png")
     more = json.loads(run("evaluate", here / "shapes.npz", "copy", "--json").stdout)

@@ -134,7 +134,7 @@ def test_odd_registrations_are_refused_with_a_sentence(registries):
     for odd in ({}, tigra.LayerKind(), tigra.Dense):
         with pytest.raises(tigra.UsageError, match="for subclasses of LayerKind"):
             tigra.layer_kind("ODD")(odd)
-    with pytest.raises(tigra.UsageError, match="mind the comma"):
+    with pytest.raises(tigra.UsageError, match="needs a comma"):
 
         @tigra.layer_kind("ODD")
         class NoTuple(tigra.LayerKind):

@@ -90,7 +90,7 @@ def test_without_pairs_goes_what_a_recipe_has_for_them_alone():
     assert chosen(mixing="pairs") == ("pairs", "all", 1)
     assert chosen(mixing="full") == ("full", "map", 0)
     assert chosen(mixing="vector", active_set="union") == ("vector", "union", 0)
-    with pytest.raises(UsageError, match="diffusion has no effect with mixing='vector', it is for pairs"):
+    with pytest.raises(UsageError, match="diffusion has no effect with mixing='vector', only with pairs"):
         chosen(mixing="vector", diffusion=2)  # what is given is not changed
 
 

@@ -269,7 +269,7 @@ def test_products_counted_around_are_the_same_products_again():
 
 def test_wrong_arguments_are_refused():
     graph = grid_graph((2, 2))
-    with pytest.raises(UsageError, match="degree of at least 1, got 0"):
+    with pytest.raises(UsageError, match="degree at least 1, got 0"):
         PairedConv(graph, np.ones((1, 2, 1)), np.zeros(1), gradients=True)
     for wrong in ("no", -1, 2, 1.0):
         with pytest.raises(UsageError, match=f"number of products from 0 to K_in = 1, got {wrong!r}"):
@@ -282,7 +282,7 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(UsageError, match="from 0 to 100, got 101"):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="pairs", diffusion=101)
     with pytest.raises(
-        UsageError, match="diffusion has no effect with mixing='full', it is for pairs, gradients, products"
+        UsageError, match="diffusion has no effect with mixing='full', only with pairs, gradients, products"
     ):
         build_network("SC[1, 1]-S[1]", (4, 4), 2, mixing="full", diffusion=1)
     with pytest.raises(ArchitectureError, match="SC\\[1, 0\\] at position 1 has too low a degree"):

@@ -333,7 +333,7 @@ def test_wrong_arguments_are_refused():
         shift_gap(image, (0.1, 0.1), [1.0], [0, 0])
     with pytest.raises(UsageError, match="tolerance"):
         spacing_for(0.0, image, 0.1, [0.0, 1.0])
-    with pytest.raises(UsageError, match="distance of pixels"):
+    with pytest.raises(UsageError, match="distance between pixels"):
         image.at_spacing(-1)
     with pytest.raises(UsageError, match="widths"):
         SmoothImage.of_bumps([1.0], [[0, 0]], [0.0])
@@ -363,7 +363,7 @@ REFUSED = {
     "direction of three": (ShapeError, "pairs", lambda: BUMP.largest_derivative((1, 0, 0))),
     "turning of order 0": (UsageError, "order 1 to 6, got 0", lambda: BUMP.largest_turning(0)),
     "turning of order 7": (UsageError, "order 1 to 6, got 7", lambda: BUMP.largest_turning(7)),
-    "spacing a word": (UsageError, "distance of pixels", lambda: WAVE.at_spacing("a")),
+    "spacing a word": (UsageError, "distance between pixels", lambda: WAVE.at_spacing("a")),
 }
 
 

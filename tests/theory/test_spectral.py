@@ -122,7 +122,7 @@ def test_one_signal_is_convolved_with_each_of_a_batch(n_signals):
     pairs = convolve(basis, signals, signals)
     for b, signal in enumerate(signals.T):
         np.testing.assert_allclose(pairs[:, b], convolve(basis, signal, signal), atol=1e-14)
-    with pytest.raises(ShapeError, match="equally many signals"):
+    with pytest.raises(ShapeError, match="as many signals in y1"):
         convolve(basis, np.ones((4, 2)), np.ones((4, 5)))
 
 

@@ -49,7 +49,17 @@ def nearest_neighbour(train_images, train_labels, images) -> np.ndarray:
 
 
 class NearestNeighbour(Classifier):
-    """One nearest neighbour as a classifier; it stores the training images and cannot be saved."""
+    """One nearest neighbour as a classifier; it stores the training images and cannot be saved.
+
+    Parameters
+    ----------
+    images : array of shape (n, height, width)
+        Training images.
+    labels : array of shape (n,)
+        Their classes.
+    class_names : list of str
+        Names of the classes.
+    """
 
     kind = "nearest"
 

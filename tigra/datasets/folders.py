@@ -176,7 +176,7 @@ def load_test_folder(
     if not len(new):
         reasons = [*notes, f"the network was trained on all {len(rows)} others"] if len(rows) else notes
         raise DatasetError(f"There is no picture in {folder} to test with ({'; '.join(reasons)}).")
-    words = f"without {len(rows) - len(new)} that were learned from, " if len(new) < len(rows) else ""
+    words = f"without {len(rows) - len(new)} that the model was trained on, " if len(new) < len(rows) else ""
     labels = _labels(store, new, found, class_names)
     none = Split(StoredImages(store.pixels, new[:0]), labels[:0])
     return assemble(

@@ -118,7 +118,7 @@ def _checked(splits: Splits, name, chosen: dict) -> Splits:
         raise DatasetError(f"The loader of {name} must return tigra.Splits, but returned {type(splits).__name__}.")
     names = splits.class_names
     if not (isinstance(names, list) and len(names) > 1 and all(isinstance(n, str) and n.isprintable() for n in names)):
-        raise DatasetError(f"class_names of {name} must be a list of at least two printable texts, got {names!r}.")
+        raise DatasetError(f"class_names of {name} must be a list of at least two printable strings, got {names!r}.")
     named = replace(splits, name=name) if name in DATASETS and splits.name != name else splits
     return named if named.options else replace(named, options=chosen)
 

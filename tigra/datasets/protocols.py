@@ -38,6 +38,11 @@ def load_mnist_012(seed=0, interpolation="cubic", all_test=False, train_rotation
         Test on all 3147 digits 0, 1, 2 of MNIST's test set, which needs the files of MNIST.
     seed, interpolation, train_rotations, data_dir
         As for `load_dataset` and `load_folder`.
+
+    Returns
+    -------
+    Splits
+        The data set.
     """
     try:
         with resources.files("tigra_data").joinpath("mnist-012.npz").open("rb") as file:
@@ -83,6 +88,11 @@ def load_mnist_rot(
         Number of training and validation images.
     seed, interpolation, train_rotations, data_dir
         As for `load_dataset` and `load_folder`.
+
+    Returns
+    -------
+    Splits
+        The data set.
     """
     size = checked_shape(size)
     return assemble(
@@ -120,6 +130,11 @@ def load_mnist_trans(
         Shift by whole pixels, or by real numbers of pixels with interpolation.
     size, n_train, n_valid, seed, interpolation, train_rotations, data_dir
         As for `load_mnist_rot`.
+
+    Returns
+    -------
+    Splits
+        The data set.
     """
     size = checked_shape(size)
     if shifts not in ("whole", "real"):
@@ -193,6 +208,11 @@ def load_eth_80(
         Rotate test images by any angle, which the paper does not do.
     size, seed, interpolation, train_rotations, data_dir, threads, on_progress
         As for `load_mnist_rot` and `load_dataset`.
+
+    Returns
+    -------
+    Splits
+        The data set.
     """
     size = checked_shape(size)
     if split not in ("image", "object"):

@@ -27,6 +27,11 @@ def transformations(image_shape, interpolation: str = "cubic", largest_shift: fl
     largest_shift : float
         Largest shift in pixels, horizontally and vertically.
 
+    Returns
+    -------
+    dict of str to callable
+        Functions (images, rng) -> transformed images, by name.
+
     Notes
     -----
     Quarter turns, half turns, mirror images and shifts by whole pixels only move pixels, so they test the
@@ -98,7 +103,7 @@ def measure_invariance(
         given.
     """
     if len(images) == 0:
-        raise ShapeError("Expected at least one image, got none; give images to measure the invariance on.")
+        raise ShapeError("Expected at least one image, got none; give images to measure the invariance with.")
     if labels is not None and np.shape(labels) != (len(images),):
         raise ShapeError(f"Expected one label per image, shape ({len(images)},), got {np.shape(labels)}.")
     if not (isinstance(largest_shift, Real) and 0 <= largest_shift < np.inf):

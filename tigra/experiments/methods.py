@@ -80,7 +80,7 @@ class NetworkMethod(Method):
     def __init__(self, name: str, recipes: Mapping[str, Mapping[str, Recipe]], layers: tuple[str, ...] = ()):
         self.name, self.recipes, self.layers = name, recipes, layers
         if "folder" not in recipes or not recipes["folder"]:
-            raise UsageError(f"Method {name} needs recipes for 'folder', which any other data set gets.")
+            raise UsageError(f"Method {name} needs recipes for 'folder', which is used for all other data sets.")
         self.recipe_names = tuple(sorted(recipes["folder"], key=lambda recipe: recipe != "best"))
 
     def recipe(self, dataset: str, name: str = "best") -> Recipe:

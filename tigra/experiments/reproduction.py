@@ -248,6 +248,11 @@ def table_markdown(table: Table, rows: Sequence[Row], records_of: Callable[[Row]
         Its rows to show.
     records_of : callable
         Function from a row to its records, by seed or fold.
+
+    Returns
+    -------
+    str
+        The table in Markdown, with the protocols below it.
     """
     lines = []
     for dataset, tests in table.tests.items():

@@ -151,7 +151,18 @@ def place_of(function: Callable, name: str) -> str:
 
 
 def values_of(x) -> np.ndarray:
-    """Values of a layer's input or output: those of a GraphSignal, or the array itself."""
+    """Return the values of a layer's input or output.
+
+    Parameters
+    ----------
+    x : GraphSignal or array
+        Input or output of a layer.
+
+    Returns
+    -------
+    array
+        Values of the signal, or the array itself.
+    """
     return x.values if isinstance(x, GraphSignal) else x
 
 
@@ -218,7 +229,20 @@ def _check_returned(layer: Layer, grad: Any, before: dict[str, np.ndarray]) -> N
 
 
 def check_layer(name: str, seed: int = 0) -> list[Check]:
-    """Check one case of LAYER_CASES, for the input and every parameter."""
+    """Check one case of LAYER_CASES, for the input and every parameter.
+
+    Parameters
+    ----------
+    name : str
+        Name of the case.
+    seed : int
+        Seed of the inputs.
+
+    Returns
+    -------
+    list of Check
+        One check per array.
+    """
     layer, x = LAYER_CASES[name](np.random.default_rng(seed))
     return check_gradients(layer, x, seed, name)
 

@@ -138,10 +138,29 @@ def grid_moments(height, z, straight, diagonal, framed, rows, moments):
 
 @kernel
 def grid_moments_adjoint(height, z, straight, diagonal, moments, grads, framed_t, framed, rows, out):
-    """Fill out, dE/dz (K, N, B), from grads, dE/dmoments (K, orders, 2, B): Eqs. (18)-(20) as corrected.
+    """Compute dE/dz from dE/dmoments: Eqs. (18)-(20) as corrected.
 
-    The t_k are computed again, into framed_t (orders, H+2, (W+2) B). Clenshaw's rule then runs from the highest order
-    down in framed (3, H+2, (W+2) B): b_k = dE/dt_k + 2 (L - I) b_{k+1} - b_{k+2}. rows (2, W B) is scratch.
+    The t_k are computed again, into framed_t. Clenshaw's rule then runs from the highest order down in framed:
+    b_k = dE/dt_k + 2 (L - I) b_{k+1} - b_{k+2}.
+
+    Parameters
+    ----------
+    height : int
+        Number of rows of the grid.
+    z : array (K, N, B)
+        Maps.
+    straight, diagonal : float
+        Weights of the neighbours, divided by the degree.
+    moments : array (K, orders, 2, B)
+        Result of `grid_moments`.
+    grads : array (K, orders, 2, B)
+        dE/dmoments.
+    framed_t, framed : arrays (orders, H+2, (W+2) B) and (3, H+2, (W+2) B)
+        Scratch, zero at the rim.
+    rows : array (2, W B)
+        Scratch.
+    out : array (K, N, B)
+        Filled with dE/dz.
     """
     n_maps, n_nodes, n_batch = z.shape
     last = moments.shape[1] - 1

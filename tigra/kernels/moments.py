@@ -7,7 +7,15 @@ from tigra.kernels.decorator import kernel
 
 @kernel
 def absolute_moments(t, mean, variance):
-    """Fill mean and variance (B,) of abs(t) over the nodes, for each image of t (N, B)."""
+    """Compute the mean and the variance of abs(t) over the nodes, for each image.
+
+    Parameters
+    ----------
+    t : array (N, B)
+        Signals, one per image.
+    mean, variance : arrays (B,)
+        Filled with the result.
+    """
     n_nodes, n_batch = t.shape
     one_nth = mean.dtype.type(1.0 / n_nodes)
     mean[:] = 0
@@ -29,9 +37,20 @@ def absolute_moments(t, mean, variance):
 
 @kernel
 def absolute_moments_gradient(t, mean, grad_mean, grad_variance, out):
-    """Fill out with dE/dt, from dE/dmean and dE/dvariance of abs(t); t and out (N, B), the others (B,).
+    """Compute dE/dt from the gradients of the mean and the variance of abs(t).
 
     dE/dt = sign(t) / N * (dE/dmean + 2 (abs(t) - mean) dE/dvariance), Eqs. (18), (19) as corrected, with sign(0) = 0.
+
+    Parameters
+    ----------
+    t : array (N, B)
+        Signals, one per image.
+    mean : array (B,)
+        Mean of abs(t) over the nodes.
+    grad_mean, grad_variance : arrays (B,)
+        dE/dmean and dE/dvariance.
+    out : array (N, B)
+        Filled with dE/dt.
     """
     n_nodes, n_batch = t.shape
     one_nth = mean.dtype.type(1.0 / n_nodes)

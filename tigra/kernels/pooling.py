@@ -7,7 +7,17 @@ from tigra.kernels.decorator import kernel
 
 @kernel
 def count_signs(z, omega, positive, zero):
-    """Count the nodes of omega (1, N, B) where z (K, N, B) is above 0, and where it is 0; both (K, B), int32."""
+    """Count the nodes of omega where z is above 0, and where it is 0.
+
+    Parameters
+    ----------
+    z : array (K, N, B)
+        Maps.
+    omega : bool array (1, N, B)
+        Nodes to count.
+    positive, zero : int32 arrays (K, B)
+        Filled with the counts.
+    """
     n_maps, n_nodes, n_batch = z.shape
     for k in range(n_maps):
         above, level = positive[k], zero[k]
@@ -23,7 +33,19 @@ def count_signs(z, omega, positive, zero):
 
 @kernel
 def candidates(z, omega, outside, out):
-    """Fill out (K, B, N), nodes last, with z (K, N, B) on the nodes of omega (1, N, B), and `outside` elsewhere."""
+    """Copy z with the nodes last, and a constant outside omega.
+
+    Parameters
+    ----------
+    z : array (K, N, B)
+        Maps.
+    omega : bool array (1, N, B)
+        Nodes to copy.
+    outside : float
+        Value of all other nodes.
+    out : array (K, B, N)
+        Filled with the result.
+    """
     n_maps, n_nodes, n_batch = z.shape
     for k in range(n_maps):
         for v in range(n_nodes):
@@ -34,9 +56,22 @@ def candidates(z, omega, outside, out):
 
 @kernel
 def keep_above(z, omega, threshold, active, y):
-    """Fill active with the nodes of omega above the threshold (K, B), and y with z on these nodes, 0 elsewhere.
+    """Keep the values above a threshold, and set the others to 0.
 
     Runs of 16 nodes are processed together, with repeated thresholds: long loops are faster than short ones.
+
+    Parameters
+    ----------
+    z : array (K, N, B)
+        Maps.
+    omega : bool array (1, N, B)
+        Nodes that may be kept.
+    threshold : array (K, B)
+        Threshold of each map and image.
+    active : bool array (K, N, B)
+        Filled with the nodes of omega above the threshold.
+    y : array (K, N, B)
+        Filled with z on the active nodes, and 0 elsewhere.
     """
     n_maps, n_nodes, n_batch = z.shape
     levels, zero = np.empty(16 * n_batch, z.dtype), z.dtype.type(0)

@@ -15,14 +15,25 @@ from tigra.kernels.decorator import kernel
 
 @kernel
 def stencil_step(height, x, y, straight, diagonal, times_x, times_y, out):
-    """Fill out with times_x * x + straight * S x + diagonal * D x + times_y * y on a grid of `height` rows.
+    """Compute times_x * x + straight * S x + diagonal * D x + times_y * y on a grid.
 
     S x is the sum of the four straight neighbours of each node, D x that of the four diagonal ones, with zeros
-    outside the grid. x, y and out are contiguous arrays (K, N, B).
+    outside the grid.
 
     With the batch last, a grid row of B images is one run of W * B numbers, and the left and right neighbours are the
     same run shifted by B. Three rows at a time are copied into buffers with B zeros at either end, so no node needs a
     test for the border.
+
+    Parameters
+    ----------
+    height : int
+        Number of rows of the grid.
+    x, y : arrays (K, N, B)
+        Signals, contiguous.
+    straight, diagonal, times_x, times_y : float
+        The factors.
+    out : array (K, N, B)
+        Filled with the result, contiguous.
     """
     n_maps, n_nodes, n_batch = x.shape
     length = n_nodes // height * n_batch
@@ -60,9 +71,20 @@ def _load_row(x, i, row):
 
 @kernel
 def csr_step(indptr, indices, data, x, y, times_lx, times_x, times_y, out):
-    """Fill out with times_lx * L x + times_x * x + times_y * y, with L as CSR arrays; x, y and out are (K, N, B).
+    """Compute times_lx * L x + times_x * x + times_y * y for a sparse L.
 
     The inner loop multiplies one edge weight with B contiguous values.
+
+    Parameters
+    ----------
+    indptr, indices, data : arrays
+        L in CSR format.
+    x, y : arrays (K, N, B)
+        Signals.
+    times_lx, times_x, times_y : float
+        The factors.
+    out : array (K, N, B)
+        Filled with the result.
     """
     n_maps, n_nodes, n_batch = x.shape
     for k in range(n_maps):
@@ -78,10 +100,19 @@ def csr_step(indptr, indices, data, x, y, times_lx, times_x, times_y, out):
 
 @kernel
 def combine(weights, x, out):
-    """Fill out[i] with sum_r weights[i, r] x[r], added in the order of r at every position.
+    """Compute out[i] = sum_r weights[i, r] x[r], added in the order of r at every position.
 
-    Shapes are weights (I, R), x (R, P) and out (I, P). Works in blocks that fit into the L1 cache, and adds four terms
-    at a time, so that sums are loaded and stored a quarter as often.
+    Works in blocks that fit into the L1 cache, and adds four terms at a time, so that sums are loaded and stored a
+    quarter as often.
+
+    Parameters
+    ----------
+    weights : array (I, R)
+        Factors.
+    x : array (R, P)
+        Terms.
+    out : array (I, P)
+        Filled with the sums.
     """
     n_rows, n_terms = weights.shape
     n_places = x.shape[1]
@@ -107,7 +138,19 @@ def combine(weights, x, out):
 
 @kernel
 def add_masked(weight, mask, x, out):
-    """out[m] += weight * mask * x[m] for every m; mask (P,) bool, x and out (M, P)."""
+    """Add weight * mask * x[m] to out[m], for every m.
+
+    Parameters
+    ----------
+    weight : float
+        Factor.
+    mask : bool array (P,)
+        Positions to add to.
+    x : array (M, P)
+        Terms.
+    out : array (M, P)
+        Changed in place.
+    """
     n_terms, n_places = x.shape
     for m in range(n_terms):
         to, source = out[m], x[m]

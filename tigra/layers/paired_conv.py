@@ -98,7 +98,7 @@ class PairedConv(Layer):
         self.graph, self.active_set, self.gradients, self.diffusion = graph, active_set, int(gradients), int(diffusion)
         self.degree = alpha.shape[1] - 1 - self.gradients
         if gradients and self.degree < 1:
-            raise UsageError(f"Gradients are made of L y: filters need a degree of at least 1, got {self.degree}.")
+            raise UsageError(f"Gradients need filters of degree at least 1, got {self.degree}.")
         self.state = {"deviation": np.ones(len(alpha), alpha.dtype)}
 
     @staticmethod

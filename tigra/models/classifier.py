@@ -125,7 +125,7 @@ class Classifier:
         try:
             images = images if isinstance(images, LazyImages) else np.asarray(images)
         except ValueError as error:
-            raise ShapeError(f"Images must all have one size: {error}.") from error
+            raise ShapeError(f"Images must all have the same size: {error}.") from error
         if images.size == 0:
             raise ShapeError(f"{self._expected}, got none; give at least one image.")
         if images.ndim != 3 or images.shape[1:] != self.image_shape:

@@ -286,7 +286,10 @@ def layer_kind(name: str) -> Callable[[type[LayerKind]], type[LayerKind]]:
         if not (isinstance(kind, type) and issubclass(kind, LayerKind)):
             raise UsageError(f"@layer_kind is for subclasses of LayerKind, got {kind!r}.")
         if not (isinstance(kind.arguments, tuple) and all(isinstance(entry, Argument) for entry in kind.arguments)):
-            raise UsageError(f"{kind.__name__}.arguments must be a tuple of whole(...) and real(...); mind the comma.")
+            raise UsageError(
+                f"{kind.__name__}.arguments must be a tuple of whole(...) and real(...); one of them alone needs a"
+                " comma, as in (whole('n'),)."
+            )
         known = LAYER_KINDS.get(name)
         if known is not None and not is_same_object(type(known), kind):
             raise UsageError(f"There is a layer {name} already, {type(known).__qualname__}; choose another name.")
@@ -312,6 +315,5 @@ def register_flow(name: str, flow: Flow) -> None:
 def misplaced(item: Item, takes: str, gives: str) -> ArchitectureError:
     """The error for a layer that does not accept its input."""
     hint = FLOWS[gives if gives in FLOWS and FLOWS[gives].hint else "maps"].hint
-    return ArchitectureError(
-        f"{item} at position {item.position} takes {takes}, but what stands before it gives {gives}; {hint}."
-    )
+    gets = "an image" if gives == "image" else gives
+    return ArchitectureError(f"{item} at position {item.position} takes {takes}, but gets {gets}; {hint}.")

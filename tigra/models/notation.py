@@ -87,7 +87,7 @@ class _Reader:
 
     def __init__(self, text: str):
         if not isinstance(text, str):
-            raise ArchitectureError(f"An architecture is a text such as 'S[10]-FC[50]', got {text!r}.")
+            raise ArchitectureError(f"An architecture is a string such as 'S[10]-FC[50]', got {text!r}.")
         if len(text) > LARGEST_TEXT:
             raise ArchitectureError(
                 f"An architecture has at most {LARGEST_TEXT:,} characters, got {len(text):,}: {text[:40]!r}...;"

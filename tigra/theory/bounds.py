@@ -118,7 +118,23 @@ def rotation_bound(image: SmoothImage, gamma: float, alpha, neighbours=8, diagon
 
     gamma is reduced to [-pi/4, pi/4] first. w_o is the weight of the neighbour at o; all weights sum to 1. D_n bounds
     the n-th derivatives, n - 1 times along and once across a direction. n is 2 or 4, or also 6 if the diagonal weight
-    is 1/4. Parameters are those of `rotation_gap`.
+    is 1/4.
+
+    Parameters
+    ----------
+    image : SmoothImage
+        The image as a function, with one pixel as the unit of length.
+    gamma : float
+        Angle in radians.
+    alpha : array of shape (M+1,)
+        Coefficients of the filter.
+    neighbours, diagonal_weight
+        As for `tigra.graph.grid_graph`.
+
+    Returns
+    -------
+    float
+        The bound.
     """
     return min(_rotation_bounds(image, gamma, alpha, neighbours, diagonal_weight).values())
 
@@ -129,7 +145,22 @@ def shift_bound(image: SmoothImage, shift, alpha, neighbours=8, diagonal_weight=
         abs(alpha_0) max abs(d_xi f) + sum_k abs(alpha_k) 2^(k-2) sum_o w_o max abs(d_xi d_o^2 f)
 
     xi is the remainder of the closest whole shift, at most half a pixel down and right. d_o is the derivative along o.
-    Parameters are those of `shift_gap`.
+
+    Parameters
+    ----------
+    image : SmoothImage
+        The image as a function, with one pixel as the unit of length.
+    shift : (float, float)
+        Shift (down, right) in pixels.
+    alpha : array of shape (M+1,)
+        Coefficients of the filter.
+    neighbours, diagonal_weight
+        As for `tigra.graph.grid_graph`.
+
+    Returns
+    -------
+    float
+        The bound.
     """
     alpha, (_, rest) = _checked_alpha(alpha), closest_shift(shift)
     offsets, weights = neighbour_weights(neighbours, diagonal_weight)
@@ -139,10 +170,28 @@ def shift_bound(image: SmoothImage, shift, alpha, neighbours=8, diagonal_weight=
 
 
 def spacing_for(tolerance: float, image: SmoothImage, gamma: float, alpha, neighbours=8, diagonal_weight=1.0) -> float:
-    """Return the distance of pixels at which the rotation gap is below tolerance, Lemma 2 [eq:response_pattern_r].
+    """Return the distance between pixels at which the rotation gap is below a tolerance.
 
-    The unit is the current distance of pixels; the result is infinite if there is no gap. With the n-th derivatives
-    the bound grows like spacing^n, so each n allows (tolerance / bound)^(1/n). The result is their maximum.
+    This is Lemma 2 [eq:response_pattern_r], corrected. With the n-th derivatives the bound grows like spacing^n, so
+    each n allows (tolerance / bound)^(1/n). The result is their maximum.
+
+    Parameters
+    ----------
+    tolerance : float
+        Largest gap allowed.
+    image : SmoothImage
+        The image as a function, with one pixel as the unit of length.
+    gamma : float
+        Angle in radians.
+    alpha : array of shape (M+1,)
+        Coefficients of the filter.
+    neighbours, diagonal_weight
+        As for `tigra.graph.grid_graph`.
+
+    Returns
+    -------
+    float
+        The distance, in units of the current one; infinite if there is no gap.
     """
     if (tolerance := finite_number(tolerance, "The tolerance")) <= 0:
         raise UsageError(f"The tolerance must be a positive number, got {tolerance!r}.")
@@ -155,6 +204,20 @@ def linear_rotation_bound(image: SmoothImage, gamma: float, alpha_1: float) -> f
 
     It is abs(alpha_1) / 4 * s (s - 1) (max abs(f_aa) + max abs(f_bb)) with s = abs(sin gamma) + cos gamma. The
     printed bound lacks the factor s, which the cross terms of the interpolation need.
+
+    Parameters
+    ----------
+    image : SmoothImage
+        The image as a function, with one pixel as the unit of length.
+    gamma : float
+        Angle in radians.
+    alpha_1 : float
+        Coefficient of the filter.
+
+    Returns
+    -------
+    float
+        The bound.
     """
     rest = closest_turn(gamma)[1]
     s = abs(math.sin(rest)) + math.cos(rest)

@@ -132,6 +132,11 @@ def convolve(basis: FourierBasis, y1: np.ndarray, y2: np.ndarray) -> np.ndarray:
     y1, y2 : arrays of shape (N,) or (N, B)
         Signals. Batches are convolved pair by pair; a single signal is convolved with each of the other batch.
 
+    Returns
+    -------
+    array of shape (N,) or (N, B)
+        The convolution.
+
     Examples
     --------
     >>> from tigra.graph import grid_graph
@@ -144,7 +149,7 @@ def convolve(basis: FourierBasis, y1: np.ndarray, y2: np.ndarray) -> np.ndarray:
     if y1_hat.ndim != y2_hat.ndim:  # NumPy would broadcast the single one along the batch
         y1_hat, y2_hat = (y_hat.reshape(len(y_hat), -1) for y_hat in (y1_hat, y2_hat))
     if y1_hat.ndim == 2 and y1_hat.shape[1] != y2_hat.shape[1] and 1 not in (y1_hat.shape[1], y2_hat.shape[1]):
-        raise ShapeError(f"Expected equally many signals on both sides, or one, got {y1_hat.shape} and {y2_hat.shape}.")
+        raise ShapeError(f"Expected as many signals in y1 as in y2, or one, got {y1_hat.shape} and {y2_hat.shape}.")
     return basis.inverse(y1_hat * y2_hat)  # Eq. (5) [eq:conv]
 
 
@@ -159,13 +164,31 @@ def spectral_filter(basis: FourierBasis, response, y: np.ndarray) -> np.ndarray:
         hat h, a function of the frequencies, or its values at `basis.eigenvalues`.
     y : array of shape (N,) or (N, B)
         Signals.
+
+    Returns
+    -------
+    array, as y
+        The filtered signals.
     """
     y_hat, h_hat = basis.transform(y), _values(basis, response)
     return basis.inverse(y_hat * (h_hat if y_hat.ndim == 1 else h_hat[:, None]))  # Eq. (6)
 
 
 def filter_matrix(basis: FourierBasis, response) -> np.ndarray:
-    """Return H = chi hat H chi^T, hat H = diag(hat h(lambda_0), ...), Eq. (7) [eq:hatH], as a dense matrix."""
+    """Return H = chi hat H chi^T, hat H = diag(hat h(lambda_0), ...), Eq. (7) [eq:hatH], as a dense matrix.
+
+    Parameters
+    ----------
+    basis : FourierBasis
+        The eigenvectors.
+    response : callable or array of shape (N,)
+        hat h, a function of the frequencies, or its values at `basis.eigenvalues`.
+
+    Returns
+    -------
+    array of shape (N, N)
+        The matrix H.
+    """
     return basis.vectors * _values(basis, response) @ basis.vectors.T  # Eq. (7) [eq:hatH]
 
 
@@ -175,6 +198,22 @@ def translate_to(basis: FourierBasis, y: np.ndarray, node: int) -> np.ndarray:
     It puts the kernel with spectrum hat y at node v: column v of sqrt(N) H, with hat h = hat y. It does not shift
     the image y; for that see `tigra.theory.isometries`.
 
+    Parameters
+    ----------
+    basis : FourierBasis
+        The eigenvectors.
+    y : array of shape (N,) or (N, B)
+        Kernels.
+    node : int
+        Index of the node v.
+
+    Returns
+    -------
+    array, as y
+        The kernels at node v.
+
+    Examples
+    --------
     >>> from tigra.graph import grid_graph
     >>> basis = FourierBasis(grid_graph((1, 3), boundary="free"))
     >>> kernel = basis.inverse(np.ones(3))  # hat h = 1: the identity, so its translation is a delta

@@ -56,7 +56,7 @@ class Isometry:
 
     def __matmul__(self, first: Isometry) -> Isometry:
         if first.shape != self.shape:
-            raise UsageError(f"Only isometries of one shape can be combined, got {self.shape} and {first.shape}.")
+            raise UsageError(f"Only isometries of the same shape can be combined, got {self.shape} and {first.shape}.")
         return Isometry(self.shape, first.nodes[self.nodes])
 
     def inverse(self) -> Isometry:
@@ -107,7 +107,20 @@ class Isometry:
 
 
 def rotation(shape, quarter_turns: int) -> Isometry:
-    """Return the rotation by quarter_turns times 90 degrees, counter-clockwise, as `tigra.images.transforms.rotate`."""
+    """Return the rotation by quarter_turns times 90 degrees, counter-clockwise, as `tigra.images.transforms.rotate`.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width of the grid.
+    quarter_turns : int
+        Number of quarter turns.
+
+    Returns
+    -------
+    Isometry
+        The rotation.
+    """
     height, width = shape = check_shape(shape)
     if _whole(quarter_turns) % 2 and height != width:
         raise UsageError(f"A quarter turn needs a square grid, got {height}x{width} pixels; use half turns.")
@@ -115,7 +128,20 @@ def rotation(shape, quarter_turns: int) -> Isometry:
 
 
 def reflection(shape, axis: str) -> Isometry:
-    """Return the reflection: axis "vertical" swaps left and right, "horizontal" top and bottom."""
+    """Return the reflection of a grid.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width of the grid.
+    axis : {"vertical", "horizontal"}
+        "vertical" swaps left and right, "horizontal" top and bottom.
+
+    Returns
+    -------
+    Isometry
+        The reflection.
+    """
     if axis not in ("vertical", "horizontal"):
         raise UsageError(f"axis must be 'vertical' or 'horizontal', got {axis!r}.")
     shape = check_shape(shape)
@@ -123,7 +149,20 @@ def reflection(shape, axis: str) -> Isometry:
 
 
 def shift(shape, pixels: tuple[int, int]) -> Isometry:
-    """Return the cyclic shift by whole pixels (down, right)."""
+    """Return the cyclic shift by whole pixels (down, right).
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width of the grid.
+    pixels : (int, int)
+        Pixels to shift (down, right).
+
+    Returns
+    -------
+    Isometry
+        The shift.
+    """
     shape = check_shape(shape)
     if not isinstance(pixels, (tuple, list, np.ndarray)) or len(pixels) != 2:
         raise UsageError(f"A shift must be a pair of whole numbers (down, right), got {pixels!r}.")
@@ -132,8 +171,22 @@ def shift(shape, pixels: tuple[int, int]) -> Isometry:
 
 
 def closest_turn(gamma: float) -> tuple[int, float]:
-    """Return (k, rest) with gamma = k pi/2 + rest and abs(rest) <= pi/4; k is the closest graph isometry.
+    """Split an angle into quarter turns and a rest: gamma = k pi/2 + rest with abs(rest) <= pi/4.
 
+    Parameters
+    ----------
+    gamma : float
+        Angle in radians.
+
+    Returns
+    -------
+    k : int
+        Number of quarter turns, the closest graph isometry.
+    rest : float
+        The remaining angle.
+
+    Examples
+    --------
     >>> closest_turn(np.pi)
     (2, 0.0)
     """
@@ -143,8 +196,22 @@ def closest_turn(gamma: float) -> tuple[int, float]:
 
 
 def closest_shift(pixels) -> tuple[np.ndarray, np.ndarray]:
-    """Return (k, rest) with shift = k + rest, k whole pixels and abs(rest) <= 1/2.
+    """Split a shift into whole pixels and a rest: shift = k + rest with abs(rest) <= 1/2.
 
+    Parameters
+    ----------
+    pixels : (float, float)
+        Shift (down, right) in pixels.
+
+    Returns
+    -------
+    k : array of shape (2,)
+        Whole pixels, the closest graph isometry.
+    rest : array of shape (2,)
+        The remaining shift.
+
+    Examples
+    --------
     >>> closest_shift((1.25, -0.25))
     (array([ 1., -0.]), array([ 0.25, -0.25]))
     """
@@ -156,7 +223,25 @@ def closest_shift(pixels) -> tuple[np.ndarray, np.ndarray]:
 
 
 def finite_number(number, name: str) -> float:
-    """Return number as a float; raise UsageError unless it is a finite number."""
+    """Check a number.
+
+    Parameters
+    ----------
+    number : object
+        The number to check.
+    name : str
+        Its name, for the message.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    UsageError
+        If it is not a finite number.
+    """
     try:
         value = float(number)
     except (TypeError, ValueError):
@@ -167,7 +252,27 @@ def finite_number(number, name: str) -> float:
 
 
 def finite_array(values, shape: tuple, what: str) -> np.ndarray:
-    """Return values as a finite array of this shape (None: any size); raise ShapeError otherwise."""
+    """Check an array.
+
+    Parameters
+    ----------
+    values : array_like
+        The values to check.
+    shape : tuple
+        Expected shape; None allows any size.
+    what : str
+        Description, for the message.
+
+    Returns
+    -------
+    array
+        The values in float64.
+
+    Raises
+    ------
+    ShapeError
+        If a value is not finite, or the shape is another one.
+    """
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -44,7 +44,17 @@ LEAST_PRODUCT = 1e-12  # grey levels squared; below it an image is flat, and its
 
 
 class Protocol(NamedTuple):
-    """Choices that [eq:dist] leaves open."""
+    """Choices that [eq:dist] leaves open.
+
+    Attributes
+    ----------
+    interpolation : {"cubic", "linear"}
+        How images are interpolated when they are moved.
+    antialias : bool
+        Whether images are smoothed before they are downsampled.
+    frame : {"inner", "whole"}
+        Nodes to compare: those that the border does not influence, or all.
+    """
 
     interpolation: str = "cubic"
     antialias: bool = False
@@ -52,9 +62,18 @@ class Protocol(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The gap at one down-sampling factor t: mean and standard deviation over images, and by transformation.
+    """The gap at one downsampling factor.
 
     In grey levels for filters, and as a fraction of the mean absolute product for dot and cross.
+
+    Attributes
+    ----------
+    factor : int
+        The factor t.
+    mean, spread : float
+        Mean and standard deviation over images.
+    each : dict
+        Mean by transformation: degrees of rotation, or pixels of shift.
     """
 
     factor: int
@@ -64,14 +83,39 @@ class Point(NamedTuple):
 
 
 def random_filters(seed: int = 0) -> np.ndarray:
-    """Return alpha (20, 5): 20 filters of degree 4 with coefficients uniform in [-1, 1]."""
+    """Return random filters of degree 4, with coefficients uniform in [-1, 1].
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the coefficients.
+
+    Returns
+    -------
+    array of shape (20, 5)
+        Coefficients alpha of 20 filters.
+    """
     return generator(seed, "filters").uniform(-1, 1, (N_FILTERS, DEGREE + 1))
 
 
 def band_limited_images(n: int = 12, side: int = 480, seed: int = 0) -> np.ndarray:
-    """Return random smooth images (n, side, side) in [0, 1] with amplitudes like 1/frequency, as in photographs.
+    """Return smooth random images, with amplitudes like 1/frequency, as in photographs.
 
     Their shortest wavelength is 16 pixels, 2.7 pixels at t = 6, so that nothing is aliased.
+
+    Parameters
+    ----------
+    n : int
+        Number of images.
+    side : int
+        Height and width.
+    seed : int
+        Seed of the images.
+
+    Returns
+    -------
+    array of shape (n, side, side)
+        Images in [0, 1].
     """
     frequency = np.hypot(np.fft.fftfreq(side)[:, None], np.fft.rfftfreq(side))
     amplitude = np.where((frequency > 0) & (frequency <= 1 / 16), 1 / np.maximum(frequency, 1 / side), 0)
@@ -82,7 +126,22 @@ def band_limited_images(n: int = 12, side: int = 480, seed: int = 0) -> np.ndarr
 
 
 def image_gaps(image: np.ndarray, alpha: np.ndarray, protocol: Protocol = Protocol()) -> np.ndarray:  # noqa: B008
-    """Return the mean gaps of one image (height, width): (kinds, factors, 2, 4), rotations first and then shifts."""
+    """Return the mean gaps of one image, [eq:dist].
+
+    Parameters
+    ----------
+    image : array of shape (height, width)
+        The image.
+    alpha : array of shape (K, M+1)
+        Coefficients of the filters.
+    protocol : Protocol
+        How to measure.
+
+    Returns
+    -------
+    array of shape (kinds, factors, 2, 4)
+        Gaps of each kind and factor, for four rotations and then four shifts.
+    """
     if min(image.shape) < LEAST_SIDE:
         raise UsageError(
             f"The experiment needs images of at least {LEAST_SIDE} pixels each way,"
@@ -167,7 +226,18 @@ def run(images, seed: int = 0, protocol: Protocol = Protocol(), threads: int = 1
 
 
 def summary(gaps) -> dict[str, dict[str, list[Point]]]:
-    """Return {"rotation": a Point for each t, "shift": the same} for each kind, from the gaps of all images."""
+    """Summarise the gaps of all images.
+
+    Parameters
+    ----------
+    gaps : sequence of arrays
+        Results of `image_gaps`.
+
+    Returns
+    -------
+    dict of dicts
+        For each kind, a list of `Point`, one for each factor, under "rotation" and under "shift".
+    """
     every = np.asarray(list(gaps))  # (images, kinds, factors, 2, 4)
     return {kind: _curves(every[:, i]) for i, kind in enumerate(KINDS)}
 

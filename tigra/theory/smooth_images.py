@@ -84,8 +84,8 @@ class SmoothImage(NamedTuple):
 
     def at_spacing(self, spacing: float) -> SmoothImage:
         """Return the same scene with pixels `spacing` times as far apart: f(spacing x)."""
-        if (spacing := finite_number(spacing, "The distance of pixels")) <= 0:
-            raise UsageError(f"The distance of pixels must be a positive number, got {spacing!r}.")
+        if (spacing := finite_number(spacing, "The distance between pixels")) <= 0:
+            raise UsageError(f"The distance between pixels must be a positive number, got {spacing!r}.")
         return self._replace(
             frequencies=self.frequencies * spacing, centres=self.centres / spacing, widths=self.widths / spacing
         )

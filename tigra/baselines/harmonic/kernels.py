@@ -35,13 +35,24 @@ BEGINS = np.array([place not in _PLACES[:n] for n, place in enumerate(_PLACES)])
 
 @kernel
 def orbit_sums(real, imaginary, i, n_batch, sign, same, cross, scratch):
-    """Fill rows i of the orbit sums of one stream of complex planes.
+    """Compute row i of the orbit sums of one stream of complex planes.
 
-    real, imaginary : (C, H + 4, (W + 4) B), framed by two pixels of zeros
-    same : (2, 6, C, W B), real and imaginary part of the even orbit sums
-    cross : (2, 6, C, W B), of the odd ones for m = sign: (columns + i sign rows) of (real + i imaginary), that is,
-        columns of real - sign rows of imaginary, and columns of imaginary + sign rows of real
-    scratch : (10, (W + 4) B)
+    Parameters
+    ----------
+    real, imaginary : arrays (C, H + 4, (W + 4) B)
+        Planes, framed by two pixels of zeros.
+    i : int
+        Index of the row.
+    n_batch : int
+        Number of images B.
+    sign : int
+        Order m, 1 or -1.
+    same : array (2, 6, C, W B)
+        Filled with the real and imaginary parts of the even sums.
+    cross : array (2, 6, C, W B)
+        Filled with those of the odd sums, (columns + i sign rows) of (real + i imaginary).
+    scratch : array (10, (W + 4) B)
+        Contents are undefined.
     """
     n_maps, run = same.shape[2], same.shape[3]
     for c in range(n_maps):
@@ -68,7 +79,17 @@ def orbit_sums(real, imaginary, i, n_batch, sign, same, cross, scratch):
 
 @kernel
 def orbit_sums_adjoint(same, cross, i, n_batch, sign, real, imaginary, scratch):
-    """The adjoint of `orbit_sums`: add rows i of gradients of orbit sums to the framed gradients of the planes."""
+    """Add row i of the gradients of orbit sums to the gradients of the planes: the adjoint of `orbit_sums`.
+
+    Parameters
+    ----------
+    same, cross : arrays (2, 6, C, W B)
+        Gradients of the sums.
+    i, n_batch, sign, scratch
+        As for `orbit_sums`.
+    real, imaginary : arrays (C, H + 4, (W + 4) B)
+        Framed gradients of the planes, changed in place.
+    """
     n_maps, run = same.shape[2], same.shape[3]
     for c in range(n_maps):
         for row in range(10):
@@ -116,9 +137,20 @@ def _add_to(out, weight, a):
 
 @kernel
 def modulus_relu(z, floor, scale, offset, scratch, out):
-    """Fill out with relu(scale r + offset) / r * z; r = sqrt(max(abs(z)^2, floor)).
+    """Compute relu(scale r + offset) / r * z with r = sqrt(max(abs(z)^2, floor)).
 
-    z, out : (orders, 2, C, P), real and imaginary parts; scale, offset : (orders, C); scratch : (1, 1024)
+    Parameters
+    ----------
+    z : array (orders, 2, C, P)
+        Real and imaginary parts.
+    floor : float
+        Smallest squared modulus.
+    scale, offset : arrays (orders, C)
+        Affine map of the modulus.
+    scratch : array (1, 1024)
+        Contents are undefined.
+    out : array, as z
+        Filled with the result.
     """
     n_orders, _, n_maps, n_places = z.shape
     for n in range(n_orders):
@@ -134,9 +166,18 @@ def modulus_relu(z, floor, scale, offset, scratch, out):
 
 @kernel
 def modulus_sums(z, floor, scratch, sums):
-    """Fill sums (2, orders, C) of float64 with the sums of r and of r^2 over all places; scratch : (4, 1024).
+    """Compute the sums of r and of r^2 over all places.
 
-    Blocks are added place by place, which is vectorised, and the places of the sum in float64.
+    Blocks are added place by place, which is vectorised; the sum over the places of a block is in float64.
+
+    Parameters
+    ----------
+    z, floor
+        As for `modulus_relu`.
+    scratch : array (4, 1024)
+        Contents are undefined.
+    sums : float64 array (2, orders, C)
+        Filled with the sums.
     """
     n_orders, _, n_maps, n_places = z.shape
     for n in range(n_orders):
@@ -152,7 +193,19 @@ def modulus_sums(z, floor, scratch, sums):
 
 @kernel
 def modulus_gradient_sums(z, floor, scale, offset, grad, scratch, sums):
-    """Fill sums (2, orders, C) of float64 with sums of g_a and of g_a r, g_a = dE/d(scale r + offset)."""
+    """Compute the sums of g_a and of g_a r over all places, with g_a = dE/d(scale r + offset).
+
+    Parameters
+    ----------
+    z, floor, scale, offset
+        As for `modulus_relu`.
+    grad : array, as z
+        Gradient of the output.
+    scratch : array (4, 1024)
+        Contents are undefined.
+    sums : float64 array (2, orders, C)
+        Filled with the sums.
+    """
     n_orders, _, n_maps, n_places = z.shape
     for n in range(n_orders):
         for c in range(n_maps):
@@ -170,11 +223,22 @@ def modulus_gradient_sums(z, floor, scale, offset, grad, scratch, sums):
 
 @kernel
 def modulus_relu_gradient(z, floor, scale, offset, shift, tilt, grad, scratch, out):
-    """Fill out with dE/dz; with f = relu(scale r + offset) / r and t = Re(conj(grad) z),
+    """Compute dE/dz; with f = relu(scale r + offset) / r and t = Re(conj(grad) z),
 
         g_r = scale g_a + shift + tilt r - t f / r        out = f grad + g_r [abs(z)^2 > floor] z / r
 
-    shift, tilt : (orders, C), what batch normalisation adds to dE/dr; else 0. scratch : (4, 1024)
+    Parameters
+    ----------
+    z, floor, scale, offset
+        As for `modulus_relu`.
+    shift, tilt : arrays (orders, C)
+        Terms that batch normalisation adds to dE/dr; 0 without it.
+    grad : array, as z
+        Gradient of the output.
+    scratch : array (4, 1024)
+        Contents are undefined.
+    out : array, as z
+        Filled with dE/dz.
     """
     n_orders, _, n_maps, n_places = z.shape
     lowest = np.sqrt(z.dtype.type(floor))

@@ -11,9 +11,16 @@ from tigra.kernels.decorator import kernel
 
 @kernel
 def unfold(x, size, out):
-    """Fill out with the pixels of all size x size windows of x: row (c, u, v) is plane c shifted by (u, v).
+    """Copy the pixels of all size x size windows: row (c, u, v) is plane c shifted by (u, v).
 
-    x : (C, H, W, B), contiguous; out : (C size size, (H - size + 1) (W - size + 1) B)
+    Parameters
+    ----------
+    x : array (C, H, W, B)
+        Planes, contiguous.
+    size : int
+        Height and width of a window.
+    out : array (C size size, (H - size + 1) (W - size + 1) B)
+        Filled with the result.
     """
     n_maps, height, width, n_batch = x.shape
     n_rows, run = height - size + 1, (width - size + 1) * n_batch
@@ -30,7 +37,17 @@ def unfold(x, size, out):
 
 @kernel
 def fold(columns, size, out):
-    """The adjoint of `unfold`: add every row (c, u, v) of columns to plane c, shifted back by (u, v)."""
+    """Add every row (c, u, v) to plane c, shifted back by (u, v): the adjoint of `unfold`.
+
+    Parameters
+    ----------
+    columns : array (C size size, (H - size + 1) (W - size + 1) B)
+        Rows to add.
+    size : int
+        Height and width of a window.
+    out : array (C, H, W, B)
+        Filled with the sums.
+    """
     n_maps, height, width, n_batch = out.shape
     n_rows, run = height - size + 1, (width - size + 1) * n_batch
     for c in range(n_maps):
@@ -50,13 +67,22 @@ def fold(columns, size, out):
 
 @kernel
 def max_pool(x, size, out, place):
-    """Fill out with the largest value of each size x size window, place with its number in the window.
+    """Compute the largest value of each size x size window, and its place.
 
-    Of equal values the first in row-major order counts; a NaN is larger than everything. What does not fill a
-    window at the right and lower border is left out. The place is looked for once the largest value is known, from
+    Of equal values the first in row-major order counts; a NaN is larger than everything. Rows and columns that do not
+    fill a window at the bottom and right are left out. The place is searched for once the largest value is known, from
     the last to the first: two simple loops are vectorised, one that does both is not.
 
-    x : (C, H, W, B); out, place : (C, H // size, W // size, B)
+    Parameters
+    ----------
+    x : array (C, H, W, B)
+        Planes.
+    size : int
+        Height and width of a window.
+    out : array (C, H // size, W // size, B)
+        Filled with the largest values.
+    place : int array, as out
+        Filled with the index of the largest value in its window.
     """
     n_maps, n_rows, n_columns, n_batch = out.shape
     for c in range(n_maps):
@@ -81,7 +107,17 @@ def max_pool(x, size, out, place):
 
 @kernel
 def max_pool_gradient(grad, place, size, out):
-    """Fill out with grad at the places of the maxima, and 0 elsewhere."""
+    """Write grad to the places of the maxima, and 0 elsewhere.
+
+    Parameters
+    ----------
+    grad, place : arrays (C, H // size, W // size, B)
+        dE/dout, and the places from `max_pool`.
+    size : int
+        Height and width of a window.
+    out : array (C, H, W, B)
+        Filled with the gradient of the input.
+    """
     n_maps, n_rows, n_columns, n_batch = grad.shape
     out[:, n_rows * size :] = 0
     out[:, :, n_columns * size :] = 0
@@ -97,7 +133,17 @@ def max_pool_gradient(grad, place, size, out):
 
 @kernel
 def mean_pool(x, size, out):
-    """Fill out with the mean of each size x size window of x; shapes as for `max_pool`."""
+    """Compute the mean of each size x size window.
+
+    Parameters
+    ----------
+    x : array (C, H, W, B)
+        Planes.
+    size : int
+        Height and width of a window.
+    out : array (C, H // size, W // size, B)
+        Filled with the means.
+    """
     n_maps, n_rows, n_columns, n_batch = out.shape
     share = x.dtype.type(1.0 / (size * size))
     for c in range(n_maps):
@@ -116,7 +162,17 @@ def mean_pool(x, size, out):
 
 @kernel
 def mean_pool_gradient(grad, size, out):
-    """Fill out with grad / size^2 in every window, and 0 outside of them."""
+    """Write grad / size^2 to every pixel of a window, and 0 outside the windows.
+
+    Parameters
+    ----------
+    grad : array (C, H // size, W // size, B)
+        dE/dout.
+    size : int
+        Height and width of a window.
+    out : array (C, H, W, B)
+        Filled with the gradient of the input.
+    """
     n_maps, n_rows, n_columns, n_batch = grad.shape
     share = grad.dtype.type(1.0 / (size * size))
     out[:, n_rows * size :] = 0
@@ -133,11 +189,22 @@ def mean_pool_gradient(grad, size, out):
 
 @kernel
 def bilinear(places, height, width, clamped, corners, weights, slopes):
-    """For places between pixels: the four pixels around each, their weights, and the slopes of the weights.
+    """Compute the four pixels around each place, their weights, and the slopes of the weights.
 
-    places : (2, T, B), column and row in pixels. If `clamped`, places outside are moved to the border, and do not
-        move any further when they are pushed on; otherwise pixels outside of the plane count as 0
-    corners : (T, 4, B), row * width + column of the pixels; weights : (T, 4, B); slopes : (2, T, 4, B), dweight/dplace
+    Parameters
+    ----------
+    places : array (2, T, B)
+        Column and row in pixels.
+    height, width : int
+        Size of the plane.
+    clamped : bool
+        If True, places outside are moved to the border and have slope 0. Otherwise pixels outside count as 0.
+    corners : int array (T, 4, B)
+        Filled with row * width + column of the pixels.
+    weights : array (T, 4, B)
+        Filled with the weights.
+    slopes : array (2, T, 4, B)
+        Filled with dweight/dplace.
     """
     n_places, _, n_batch = weights.shape
     for t in range(n_places):
@@ -173,7 +240,17 @@ def _within(place, size, clamped):
 
 @kernel
 def gather(x, corners, weights, out):
-    """Fill out[c, t, b] with the four pixels x[c, corner, b], weighted; x : (C, H W, B), out : (C, T, B)."""
+    """Compute the weighted sum of the four pixels around each place.
+
+    Parameters
+    ----------
+    x : array (C, H W, B)
+        Planes.
+    corners, weights : arrays (T, 4, B)
+        Result of `bilinear`.
+    out : array (C, T, B)
+        Filled with the sums.
+    """
     n_maps, n_places, n_batch = out.shape
     for c in range(n_maps):
         plane = x[c]
@@ -186,7 +263,21 @@ def gather(x, corners, weights, out):
 
 @kernel
 def gather_gradient(x, corners, weights, slopes, grad, grad_x, grad_places):
-    """The adjoint of `gather` to the pixels, grad_x (C, H W, B), and to the places, grad_places (2, T, B)."""
+    """Compute the gradients of the pixels and of the places from that of `gather`.
+
+    Parameters
+    ----------
+    x : array (C, H W, B)
+        Planes.
+    corners, weights, slopes : arrays
+        Result of `bilinear`.
+    grad : array (C, T, B)
+        dE/dout of `gather`.
+    grad_x : array (C, H W, B)
+        Filled with the gradient of the pixels.
+    grad_places : array (2, T, B)
+        Filled with the gradient of the places.
+    """
     n_maps, n_places, n_batch = grad.shape
     grad_x[:] = 0
     grad_places[:] = 0
