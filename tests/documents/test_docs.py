@@ -221,6 +221,18 @@ def test_links_lead_to_files(path):
         assert (ROOT / path).parent.joinpath(target).exists(), target
 
 
+PROSE = re.compile(r"(?!\||!\[|    |Protocol: |.*\$)")  # no table, picture, indented code, generated line or formula
+
+
+@pytest.mark.parametrize("path", ["README.md", *DOCS])
+def test_prose_is_wrapped_and_github_shows_its_formulas(path):
+    """At most 100 columns; in a formula, GitHub takes a backslash before a comma or a semicolon for an escape."""
+    text = re.sub(r"^```.*?^```$", "", (ROOT / path).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in text.splitlines() if len(line) > 100 and PROSE.match(line)] == []
+    formulas = re.findall(r"\$\$?[^$]+\$", re.sub(r"`[^`\n]*`", "", text))
+    assert [formula for formula in formulas if re.search(r"\\[^A-Za-z\s]", formula)] == []
+
+
 def test_no_machine_is_named():
     """No absolute home or work folder, and no package registry's address, in any text of the project."""
     suspicious = re.compile(r"/(?:home|root|work)/|pypi\.|/opt/")
