@@ -21,7 +21,7 @@ from tigra.models.build import Plan
 from tigra.models.effects import check_effects, with_pooling_limited
 from tigra.models.notation import parse_architecture
 from tigra.option_fields import is_same_object
-from tigra.options import BuildOptions
+from tigra.options import BuildOptions, FitOptions
 from tigra.training import Training
 
 
@@ -112,6 +112,23 @@ class NetworkMethod(Method):
         if changes.get("neighbours") == 4 and "diagonal_weight" in changes:
             raise UsageError(f"{spelling('diagonal_weight')} has no effect with 4 neighbours; leave it out.")
 
+    def settled(
+        self, recipe: Recipe, image_shape: tuple[int, int], n_classes: int, n_images: int, seed: int
+    ) -> tuple[BuildOptions, FitOptions]:
+        """Return the options of a recipe for a number of training images of one shape.
+
+        >>> method = METHODS["convnet"]  # at least 600 steps, in batches of 100 images
+        >>> method.settled(method.recipe("folder"), (8, 8), n_classes=10, n_images=200, seed=0)[1].epochs
+        300
+        """
+        options = BuildOptions(**recipe.network, image_shape=image_shape, n_classes=n_classes, seed=seed)
+        if recipe.limits_pooling:
+            height, width = options.grid_shape
+            options = replace(options, architecture=with_pooling_limited(options.architecture, height * width))
+        n_steps = -(-n_images // recipe.fit.batch_size)
+        epochs = max(recipe.fit.epochs, -(-recipe.least_steps // n_steps))
+        return options, replace(recipe.fit, epochs=epochs, seed=seed)
+
     def start(self, splits: Splits, recipe: Recipe, seed: int = 0, threads: int = 1) -> NetworkRun:
         """Start a new training run.
 
@@ -121,18 +138,9 @@ class NetworkMethod(Method):
         >>> run.training.options.epochs, run.model.n_parameters
         (2, 14563)
         """
-        options = BuildOptions(
-            **recipe.network, image_shape=splits.image_shape, n_classes=len(splits.class_names), seed=seed
-        )
-        if recipe.limits_pooling:
-            height, width = options.grid_shape
-            text = with_pooling_limited(options.architecture, height * width)
-            options = replace(options, architecture=text)
+        options, fit = self.settled(recipe, splits.image_shape, len(splits.class_names), len(splits.train.labels), seed)
         network = Plan.of(options).network()
         network.class_names = splits.class_names
-        n_steps = -(-len(splits.train.labels) // recipe.fit.batch_size)
-        epochs = max(recipe.fit.epochs, -(-recipe.least_steps // n_steps))
-        fit = replace(recipe.fit, epochs=epochs, seed=seed)
         return NetworkRun(Training(network, splits, fit, threads), splits)
 
 

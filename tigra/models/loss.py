@@ -54,7 +54,11 @@ def image_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def negative_log_likelihood(
-    scores: np.ndarray, labels: np.ndarray, n_images: int | None = None, label_smoothing: float = 0.0
+    scores: np.ndarray,
+    labels: np.ndarray,
+    n_images: int | None = None,
+    label_smoothing: float = 0.0,
+    weights: np.ndarray | None = None,
 ):
     """Mean negative log-likelihood after the softmax, and its gradient.
 
@@ -70,6 +74,8 @@ def negative_log_likelihood(
     label_smoothing : float
         e in the formulas, from 0 to below 1. Smoothing keeps the network from becoming overconfident on a few
         training images.
+    weights : array (B,), optional
+        w in the formulas, by default 1 for each image.
 
     Returns
     -------
@@ -82,8 +88,8 @@ def negative_log_likelihood(
     -----
     With probabilities p and targets q,
 
-        E          = -1/n sum_b sum_c q_{c,b} log p_{c,b}
-        dE/dscores = (p - q) / n
+        E          = -1/n sum_b w_b sum_c q_{c,b} log p_{c,b}
+        dE/dscores = w (p - q) / n
         q          = (1 - e) onehot + e / C
 
     Examples
@@ -103,8 +109,12 @@ def negative_log_likelihood(
     log_likelihood = on_label * shifted[labels, images] - log_sum
     if label_smoothing > 0:
         log_likelihood += on_each * shifted.sum(axis=0)
-    loss = -log_likelihood.sum() / n_images
     grad = np.exp(shifted - log_sum) - scores.dtype.type(on_each)
     grad[labels, images] -= on_label
+    if weights is not None:
+        weights = weights.astype(scores.dtype)
+        log_likelihood = log_likelihood * weights
+        grad *= weights
+    loss = -log_likelihood.sum() / n_images
     grad /= n_images
     return loss, grad

@@ -30,6 +30,7 @@ from tigra.training.adam import Adam, learning_rate
 from tigra.training.divergence import Divergence
 from tigra.training.epochs import Epoch, read_history
 from tigra.training.jitter import JitteredImages
+from tigra.training.weights import with_mean_one
 
 CALIBRATION_IMAGES = 5000  # at most this many are used to standardise the statistics
 PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at the same time
@@ -52,6 +53,9 @@ class Training:
         Called before every step. If it returns True, `run` ends and can be resumed later.
     on_progress : callable
         Called after every step with (what, done, total), counted in steps.
+    weights : (array, array), optional
+        Weights of the training and the validation images in the loss; by default all are equal. Only their ratios
+        matter.
 
     Attributes
     ----------
@@ -67,12 +71,14 @@ class Training:
         threads: int = 1,
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+        weights: tuple[np.ndarray, np.ndarray] | None = None,
     ):
         self.network, self.options, self.threads = network, options, threads
         self.should_stop, self.on_progress = should_stop, on_progress
         train, valid = train_and_valid(splits)
         self.train = _checked_split(network, train, "training", options)
         self.valid = _checked_split(network, valid, "validation")
+        self.weights, self.valid_weights = with_mean_one(weights, self.train[1], self.valid[1])
         self.data_hash = fingerprint(splits)
         decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
         self.optimizer = Adam(network.parameters, decay=decay)
@@ -173,7 +179,7 @@ class Training:
             replica, rows = replicas.pop(), batch[part]
             try:
                 scores = replica.forward(replica.signal(prepared[rows]))
-                loss, grad = negative_log_likelihood(scores, labels[rows], len(batch), self.options.label_smoothing)
+                loss, grad = self._loss(scores, rows, len(batch))
                 replica.backward(grad)
                 gradient[:] = replica.gradients
             finally:  # return the replica even on error, or the next pop would hide the cause
@@ -207,9 +213,8 @@ class Training:
         results, grads = [], []
         with np.errstate(all="ignore"):
             for part_scores, part in zip(scores, parts, strict=True):
-                truth = labels[batch[part]]
-                loss, grad = negative_log_likelihood(part_scores, truth, len(batch), self.options.label_smoothing)
-                results.append((float(loss), int((part_scores.argmax(axis=0) == truth).sum())))
+                loss, grad = self._loss(part_scores, batch[part], len(batch))
+                results.append((float(loss), int((part_scores.argmax(axis=0) == labels[batch[part]]).sum())))
                 grads.append(grad)
             backward_together(at_work, grads, workers)
             for gradient, replica in zip(gradients, at_work, strict=True):
@@ -217,6 +222,11 @@ class Training:
             for place, total in zip(meeting_places(self.network), totals, strict=True):
                 self.network.layers[place].observe(total)
         return results
+
+    def _loss(self, scores: np.ndarray, rows: np.ndarray, n_images: int):
+        """Loss of some training images of a batch of `n_images`, and dE/dscores."""
+        weights = None if self.weights is None else self.weights[rows]
+        return negative_log_likelihood(scores, self.train[1][rows], n_images, self.options.label_smoothing, weights)
 
     def _close_epoch(self, workers) -> None:
         """Validate, append the record, and keep the parameters if they are the best so far."""
@@ -250,10 +260,13 @@ class Training:
         """Mean loss over the validation images, its standard error, and the accuracy."""
         prepared, labels = self.valid
         scores = self.network.outputs(prepared, workers)
+        hits = scores.argmax(axis=0) == labels
         with np.errstate(all="ignore"):
             losses = image_losses(scores, labels)
+            if self.valid_weights is not None:
+                losses, hits = losses * self.valid_weights, hits * self.valid_weights
             error = losses.std(ddof=1) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0
-        return float(losses.mean()), float(error), float((scores.argmax(axis=0) == labels).mean())
+        return float(losses.mean()), float(error), float(hits.mean())
 
     # --- to and from a model file -----------------------------------------------------------------
 
