@@ -10,8 +10,12 @@ import zipfile
 import numpy as np
 from scipy import sparse
 
+from tigra.datasets.learned import Learned
 from tigra.errors import ModelFileError
 from tigra.graph import Graph, check_shape, grid_graph
+from tigra.options import LARGEST_IMAGE
+
+LEARNED = "learned/pictures"
 
 
 def packed(meta: dict, arrays: dict[str, np.ndarray]) -> bytes:
@@ -93,3 +97,17 @@ def _grid(arguments: dict, matrix, degrees) -> Graph:
         if not (grid.adjacency != matrix).nnz and np.array_equal(grid.degrees, degrees):
             return grid
     raise ModelFileError("its graph is not the grid that it claims to be")
+
+
+def learned_in(archive, members, meta: dict, image_shape, file_size: int) -> tuple[Learned | None, list[str]]:
+    """(pictures of the training, names of their members); None if the file does not know them."""
+    facts = meta.get("learned")
+    if facts is None:
+        digests = meta["training"].get("learned", "").split()  # version 0.1 has them as text, for folders only
+        return (Learned.of_digests(digests, image_shape) if digests else None), []
+    n_pictures, (height, width) = facts["pictures"], facts["shape"]
+    is_whole = all(type(n) is int and n >= 0 for n in (n_pictures, height, width))
+    if not is_whole or n_pictures > file_size or not 1 <= height * width <= LARGEST_IMAGE:
+        raise ModelFileError("its record of learned pictures is impossible")
+    name = f"{LEARNED}.npy"
+    return Learned(array_in(archive, members[name], np.broadcast_to(np.uint64(0), n_pictures)), (height, width)), [name]

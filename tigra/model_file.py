@@ -3,6 +3,7 @@
     meta.json                      format, version, kind of model, its options, class names, training
     layers/00.SpectralConv.alpha.npy ...   parameters and constants, one array per file
     graph/*.npy                    the custom graph, if the network has one
+    learned/pictures.npy           which pictures it was trained on (`tigra.datasets.learned`), sorted
     resume/*.npy                   the state of a training run, finished or not
 
 `numpy.load` can open the file, too. Members are stored uncompressed, so a file cannot unpack to more than its own
@@ -21,10 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tigra.datasets.learned import Learned
 from tigra.errors import ModelFileError, TigraError, UnknownLayerError
 from tigra.files.atomic import check_writable, write_atomically
 from tigra.graph import Graph, GridGraph
-from tigra.model_arrays import array_in, graph_arrays, graph_in, packed
+from tigra.model_arrays import LEARNED, array_in, graph_arrays, graph_in, learned_in, packed
 from tigra.models.classifier import MODEL_KINDS, Classifier
 from tigra.models.network import Network
 from tigra.option_fields import short
@@ -83,6 +85,8 @@ def save(network: Classifier, path, training: dict | None = None, resume: tuple[
     """
     _check_complete(network)
     graph = network.own_graph
+    training = dict(training or {})
+    learned = training.pop("learned", None)
     meta = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -90,10 +94,13 @@ def save(network: Classifier, path, training: dict | None = None, resume: tuple[
         "kind": network.kind,
         "options": network.options.to_json(),
         "class_names": network.class_names,
-        "training": training or {},
+        "training": training,
         "resume": resume[1] if resume else None,
     }
     arrays = dict(_named_arrays(network))
+    if isinstance(learned, Learned):
+        meta["learned"] = {"pictures": len(learned), "shape": list(learned.shape)}
+        arrays[LEARNED] = learned.numbers
     if graph is not None:
         meta["graph"] = {"nodes": graph.n_nodes, "edges": int(graph.adjacency.nnz)}
         if isinstance(graph, GridGraph):  # its gradient needs the coordinates
@@ -208,7 +215,10 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
             raise ModelFileError("it cannot be resumed, since models of this kind are not trained step by step")
         expected |= {f"resume/{name}": network.learned for name in ("current", "best")}
         expected |= {f"resume/{name}": network.parameters for name in ("adam_mean", "adam_square")}
-    if set(members) != {"meta.json", *(f"{name}.npy" for name in (*expected, *of_graph))}:
+    learned, of_learned = learned_in(archive, members, meta, network.image_shape, file_size)
+    meta["training"].pop("learned", None)
+    meta["training"] |= {"learned": learned} if learned is not None else {}
+    if set(members) != {"meta.json", *of_learned, *(f"{name}.npy" for name in (*expected, *of_graph))}:
         raise ModelFileError("its arrays are not those of its architecture")
     found = {name: array_in(archive, members[f"{name}.npy"], like) for name, like in expected.items()}
     for name, array in _named_arrays(network):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 
 import click
@@ -10,7 +11,7 @@ import click
 from tigra.datasets.folders import load_test_folder
 from tigra.datasets.loading import DATASETS, load_dataset
 from tigra.datasets.splits import split_hash
-from tigra.errors import DatasetError, UsageError
+from tigra.errors import DatasetError, TigraError, UsageError
 
 from .data_options import check_options, loading
 
@@ -38,8 +39,9 @@ def splits_for(model: str, loaded, dataset, given: dict, data_dir, threads, prog
     if dataset not in DATASETS:
         wanted = "invert", "test_rotations", "interpolation"
         options = {name: value for name, value in (stored | given).items() if name in wanted}
-        learned = frozenset(record.get("learned", "").split())
-        return load_folder(dataset, network.image_shape, network.class_names, learned, **options)
+        learned, note = _learned(record, data_dir, threads, progress)
+        splits = load_folder(dataset, network.image_shape, network.class_names, learned, **options)
+        return replace(splits, notes=(*splits.notes, *note))
     load = partial(load_dataset, data_dir=data_dir, threads=threads, on_progress=loading(progress))
     splits = load(dataset, **(stored if is_same else {}) | given)
     if is_same and record.get("split_hash") not in (None, split_hash(splits)):
@@ -58,3 +60,23 @@ def splits_for(model: str, loaded, dataset, given: dict, data_dir, threads, prog
             f"{model} expects images of {sizes[0]}, but {dataset} has {sizes[1]}; choose another data set."
         )
     return splits
+
+
+def _learned(record: dict, data_dir, threads, progress):
+    """Return (what the model was trained on or None, notes if it is not known).
+
+    Files of version 0.1 do not say which images of a named data set they were trained on, so it is loaded again.
+    """
+    if record.get("learned") is not None:
+        return record["learned"], []
+    name, why = record.get("dataset"), "its file does not say which"
+    if name in DATASETS:
+        try:
+            load = partial(load_dataset, data_dir=data_dir, threads=threads, on_progress=loading(progress))
+            splits = load(name, **record.get("dataset_options", {}))
+            if record.get("split_hash") == split_hash(splits):
+                return splits.learned_pictures, []
+            why = f"its file does not say which, and {name} is not the same any more"
+        except (TigraError, TypeError) as error:
+            why = f"its file does not say which, and {name} cannot be loaded: {str(error).rstrip('.')}"
+    return None, [f"pictures that the model was trained on may be among those tested ({why})"]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tigra.datasets.learned import Learned
 from tigra.datasets.picture_files import (
     PictureFile,
     case_note,
@@ -46,7 +47,6 @@ from tigra.images.transforms import checked_shape
 from tigra.seeding import generator
 
 SHARE = 0.15  # of every class for validation, and the same for the test
-SHORT = 16  # characters of a picture's hash that identify it
 REASONS = {  # words in messages of `tigra.images`: name of one such file, and of several
     "is not a picture": ("file that is not a picture", "files that are not pictures"),
     "too large": ("picture that is too large", "pictures that are too large"),
@@ -126,7 +126,7 @@ def load_folder(
         train_rotations=train_rotations,
         options={"size": size, "invert": bool(invert), "test_rotations": bool(test_rotations)},
         notes=notes,
-        learned=frozenset(store.digests[row][:SHORT] for row in rows[parts != "test"]),
+        learned=Learned.of_digests((store.digests[row] for row in rows[parts != "test"]), size),
         **_test_of(size, invert, test_rotations, interpolation, drawn),
     )
 
@@ -135,7 +135,7 @@ def load_test_folder(
     folder,
     shape: tuple[int, int],
     class_names: list[str],
-    learned: frozenset[str] = frozenset(),
+    learned: Learned | None = None,
     invert: bool = False,
     test_rotations: bool = False,
     interpolation: str = "cubic",
@@ -150,8 +150,8 @@ def load_test_folder(
         Folder with one subfolder of pictures per class. All its classes must be in `class_names`.
     shape, class_names
         Image shape and classes of the network.
-    learned : frozenset of str
-        `Splits.learned` of the training. These pictures are left out.
+    learned : Learned, optional
+        `Splits.learned_pictures` of the training. These pictures are left out.
     invert, test_rotations, interpolation, threads, on_progress
         As for `load_folder`.
 
@@ -172,10 +172,18 @@ def load_test_folder(
     found = {file.name: file for file in files}
     rows, duplicates = _without_duplicates(store, found)
     notes = (*_skipped_note(store, len(files)), *duplicates, *case_note(files))
-    new = np.array([row for row in rows if store.digests[row][:SHORT] not in learned], dtype=int)
+    new = rows
+    if learned:
+        at_shape = store if learned.shape == tuple(shape) else None
+        if at_shape is None:
+            at_shape = _decoded(Path(folder), files, learned.shape, invert, threads, on_progress)
+        was_learned = dict(zip(at_shape.names, learned.contains(at_shape.digests), strict=True))
+        new = np.array([row for row in rows if not was_learned.get(store.names[row])], dtype=int)
     if not len(new):
         reasons = [*notes, f"the network was trained on all {len(rows)} others"] if len(rows) else notes
         raise DatasetError(f"There is no picture in {folder} to test with ({'; '.join(reasons)}).")
+    if len(new) < len(rows):
+        notes += (f"left out {len(rows) - len(new)} of {len(rows)} pictures, because the model was trained on them",)
     words = f"without {len(rows) - len(new)} that the model was trained on, " if len(new) < len(rows) else ""
     labels = _labels(store, new, found, class_names)
     none = Split(StoredImages(store.pixels, new[:0]), labels[:0])

@@ -13,6 +13,7 @@ from numbers import Real
 
 import numpy as np
 
+from tigra.datasets.learned import Learned
 from tigra.datasets.sources import eth80_pictures, find, load_mnist
 from tigra.datasets.splits import Split, Splits, assemble, draw, turned_at_random
 from tigra.errors import DatasetError, UsageError
@@ -69,6 +70,7 @@ def load_mnist_012(seed=0, interpolation="cubic", all_test=False, train_rotation
         interpolation=interpolation,
         test_words=f"{which} {ROTATED}, {interpolation} interpolation",
         options={"all_test": bool(all_test)},
+        learned=Learned.of_images(upright["train"].images, upright["valid"].images),
     )
 
 
@@ -95,9 +97,10 @@ def load_mnist_rot(
         The data set.
     """
     size = checked_shape(size)
+    upright, learned = _digits_0_to_8(data_dir, seed, n_train, n_valid, size, lambda images: resize(images, size))
     return assemble(
         "mnist-rot",
-        _digits_0_to_8(data_dir, seed, n_train, n_valid, size, lambda images: resize(images, size)),
+        upright,
         class_names=[str(digit) for digit in range(9)],
         transform=partial(turned_at_random, interpolation=interpolation),
         seed=seed,
@@ -106,6 +109,7 @@ def load_mnist_rot(
         before=f"digits 0-8 resized to {size[0]}x{size[1]}, ",
         test_words=f"test {ROTATED}, {interpolation} interpolation",
         options={"size": size, "n_train": n_train, "n_valid": n_valid},
+        learned=learned,
     )
 
 
@@ -143,9 +147,10 @@ def load_mnist_trans(
         raise UsageError(f"max_shift must be a number of pixels from 0 to {max(size)}, got {max_shift!r}.")
     whole, largest = shifts == "whole", float(max_shift)
     how = "whole pixels" if whole else f"real numbers of pixels, {interpolation} interpolation"
+    upright, learned = _digits_0_to_8(data_dir, seed, n_train, n_valid, size, lambda images: pad(images, size))
     return assemble(
         "mnist-trans",
-        _digits_0_to_8(data_dir, seed, n_train, n_valid, size, lambda images: pad(images, size)),
+        upright,
         class_names=[str(digit) for digit in range(9)],
         transform=partial(random_shifts, largest=largest, whole=whole, interpolation=interpolation),
         seed=seed,
@@ -154,11 +159,12 @@ def load_mnist_trans(
         before=f"digits 0-8 padded to {size[0]}x{size[1]}, ",
         test_words=f"test shifted by up to {int(largest) if whole else largest:g} pixels each way, {how}",
         options={"size": size, "max_shift": max_shift, "shifts": shifts, "n_train": n_train, "n_valid": n_valid},
+        learned=learned,
     )
 
 
-def _digits_0_to_8(data_dir, seed, n_train, n_valid, size, fit) -> dict[str, Split]:
-    """Return MNIST without nines: random training and validation digits, and all test digits."""
+def _digits_0_to_8(data_dir, seed, n_train, n_valid, size, fit) -> tuple[dict[str, Split], Learned]:
+    """Return MNIST without nines: random training and validation digits, all test digits, and what is learned."""
     mnist = load_mnist(data_dir)
     images, labels = mnist["train"]
     below_9 = np.flatnonzero(labels <= 8)
@@ -172,10 +178,11 @@ def _digits_0_to_8(data_dir, seed, n_train, n_valid, size, fit) -> dict[str, Spl
     n_digits, (height, width) = sum(len(rows) for _, _, rows in chosen.values()), size
     what = f"{n_digits} digits of {height}x{width} pixels"
     check_memory(FLOATS * n_digits * height * width, what, "choose a smaller --size, or fewer digits with --n-train")
-    return {
+    parts = {
         part: Split(fit(pixels[rows] / np.float32(255)), names[rows].astype(np.int64))
         for part, (pixels, names, rows) in chosen.items()
     }
+    return parts, Learned.of_images(images[chosen["train"][2]], images[chosen["valid"][2]])  # as in files of digits
 
 
 def load_eth_80(
@@ -228,7 +235,7 @@ def load_eth_80(
     )
     if not isinstance(fold, (int, np.integer)) or not 0 <= fold <= 9:
         raise UsageError(f"fold must be a whole number from 0 to 9, got {fold!r}.")
-    pixels, labels, objects, class_names = _eth_80_views(data_dir, size, threads, on_progress)
+    store, labels, objects, class_names = _eth_80_views(data_dir, size, threads, on_progress)
     if split == "image":
         sizes = {"n_train": n_train, "n_valid": n_valid, "test": max(1, len(labels) - n_train - n_valid)}
         train, valid, test = draw(len(labels), sizes, generator(seed, "split")).values()
@@ -240,7 +247,7 @@ def load_eth_80(
     found = find("eth80", data_dir)
     assert found is not None  # its pictures have just been read
     parts = {
-        part: Split(StoredImages(pixels, rows), labels[rows])
+        part: Split(StoredImages(store.pixels, rows), labels[rows])
         for part, rows in (("train", train), ("valid", valid), ("test", test))
     }
     return assemble(
@@ -254,11 +261,12 @@ def load_eth_80(
         before=f"{found.paths[0].name}, {size[0]}x{size[1]} grey, {words}, ",
         test_words=f"test {ROTATED}, {interpolation} interpolation" if test_rotations else "test as photographed",
         options={"size": size, "split": split, **options, "test_rotations": bool(test_rotations)},
+        learned=Learned.of_digests((store.digests[row] for row in (*train, *valid)), size),
     )
 
 
 def _eth_80_views(data_dir, size, threads, on_progress):
-    """Return (pixels, labels, objects, class names); objects are counted from 0 in each class."""
+    """Return (store, labels, objects, class names); objects are counted from 0 in each class."""
 
     def pictures():
         for kind, thing, view, content in eth80_pictures(data_dir):
@@ -284,4 +292,4 @@ def _eth_80_views(data_dir, size, threads, on_progress):
     class_names = sorted(set(kinds))
     labels = np.array([class_names.index(kind) for kind in kinds])
     places = {thing: number for number, thing in enumerate(dict.fromkeys(things))}  # in the order of the source
-    return store.pixels, labels, np.array([places[thing] for thing in things]) % 10, class_names
+    return store, labels, np.array([places[thing] for thing in things]) % 10, class_names

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from tigra.datasets.learned import Learned
 from tigra.errors import DatasetError, UsageError
 from tigra.images.store import Images, LazyImages, TurnedImages
 from tigra.images.transforms import rotate
@@ -53,8 +55,8 @@ class Splits:
         How the data set was made; printed with every result.
     notes : tuple of str
         Remarks on the files for the user, such as pictures left out.
-    learned : frozenset of str
-        For folders, short hashes of the pictures in `train` and `valid`, so that they are never tested.
+    learned : Learned or None
+        The pictures in `train` and `valid`, so that they are never tested. None stands for the images of these parts.
     """
 
     name: str
@@ -67,12 +69,17 @@ class Splits:
     options: dict = field(default_factory=dict)
     protocol: str = ""
     notes: tuple[str, ...] = ()
-    learned: frozenset[str] = frozenset()
+    learned: Learned | None = None
 
     @property
     def image_shape(self) -> tuple[int, int]:
         """Height and width of the images."""
         return tuple(self.train.images.shape[1:])
+
+    @cached_property
+    def learned_pictures(self) -> Learned:
+        """`learned`, or computed from `train` and `valid`."""
+        return Learned.of_images(self.train.images, self.valid.images) if self.learned is None else self.learned
 
     def fresh_test(self, seed) -> Split:
         """Return the test images under new random transformations.
@@ -193,6 +200,8 @@ def assemble(
     """
     check_rotations(train_rotations)
     train, train_words = with_train_rotations(upright["train"], train_rotations, seed, interpolation)
+    if train_words != "upright" and more.get("learned") is None:
+        more["learned"] = Learned.of_images(upright["train"].images, upright["valid"].images)
     both = "train and valid upright, " if train_words == "upright" else f"train {train_words}, valid upright, "
     both = both if len(train.labels) else ""  # a folder that is only tested
     return Splits(

@@ -275,7 +275,7 @@ def data_facts(splits: Splits) -> dict[str, Any]:
         "dataset": splits.name,
         "dataset_options": splits.options,
         "split_hash": split_hash(splits),
-        "learned": " ".join(sorted(splits.learned)),
+        "learned": splits.learned_pictures,
         "protocol": splits.protocol,
         "accuracy": None,
     }
