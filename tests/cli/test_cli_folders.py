@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -244,10 +245,11 @@ def test_resuming_with_other_pictures_is_refused(here, tmp_path):
 @pytest.mark.usefixtures("heeds_signals")
 def test_ctrl_c_while_pictures_are_decoded_stops_at_once_and_leaves_nothing(here, tmp_path, monkeypatch):
     def interrupted(*arguments):
-        os.kill(os.getpid(), signal.SIGINT)
+        if once.acquire(blocking=False):  # a second Ctrl-C would end this process
+            os.kill(os.getpid(), signal.SIGINT)
         return right(*arguments)
 
-    right = store.decode_image
+    right, once = store.decode_image, threading.Lock()
     monkeypatch.setattr(store, "decode_image", interrupted)
     monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
     cut = run("train", "shapes", *QUICK, "--out", tmp_path / "model.npz", expect=130)
