@@ -79,7 +79,7 @@ ROOMS = {  # packages that were modules: name -> new modules
     "gradcheck": "gradcheck.checks gradcheck.cases",
     "graph": "graph.graph",
     "images": "images.pictures",
-    "kernels": "kernels.steps kernels.moments kernels.pooling kernels.adam kernels.sampling kernels.decorator",
+    "kernels": "kernels.steps kernels.moments kernels.pooling kernels.adam images.sampling kernels.decorator",
     "layers": "baselines",
     "training": "training.training training.fitting models.classifier datasets.splits options",
 }

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import json
 import pkgutil
+import platform
 import re
 import shlex
 import subprocess
@@ -52,8 +53,12 @@ def measurements_hidden(text):
     """Text without what differs from machine to machine: percentages, seconds, epochs, errors; blanks folded."""
     text = re.sub(r"\d+\.\d %|\d+\.\de-\d+|(?<=best epoch )\d+ of \d+", "#", text)
     text = re.sub(r"(?<=gradients right, )\d+ s", "#", text)
-    text = re.sub(r"[\d minsh]+ on \d+ threads|(?<=digit.png: )\w+", "#", text)
-    return re.sub(r"[ ]+", " ", text).strip()
+    return seconds_hidden(re.sub(r"(?<=digit.png: )\w+", "#", text))
+
+
+def seconds_hidden(text):
+    """Text without the time that a training took; blanks folded."""
+    return re.sub(r"[ ]+", " ", re.sub(r"[\d minsh]+ on \d+ threads", "#", text)).strip()
 
 
 def output_of(words, in_a_process):
@@ -75,6 +80,7 @@ def shortened(words, most_epochs=8):
     return [str(min(int(word), most_epochs)) if i == place else word for i, word in enumerate(words)]
 
 
+EXACT = "tigra train mnist-012", "tigra evaluate mnist-012.npz", "tigra predict mnist-012.npz digit.png"
 FOLLOWED = "README.md", "docs/own-pictures.md", "docs/data-sets.md", "docs/architectures.md", "docs/command-line.md"
 
 
@@ -82,9 +88,9 @@ FOLLOWED = "README.md", "docs/own-pictures.md", "docs/data-sets.md", "docs/archi
 def test_the_readme_and_the_guides_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch):
     """All `$` commands and all Python examples, page after page, in one folder.
 
-    Where a page shows an output, the real one must be the same but for what is measured. To save time, only the
-    command that trains by its recipe has all its epochs, no command runs twice, and two figures are drawn:
-    tests/figures draws all of them.
+    Where a page shows an output, the real one must be the same but for what is measured. The numbers of the EXACT
+    commands are the same on every x86-64 processor. To save time, only the command that trains by its recipe has all
+    its epochs, no command runs twice, and two figures are drawn: tests/figures draws all of them.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(figures, "FIGURES", dict(list(figures.FIGURES.items())[:2]))
@@ -103,9 +109,9 @@ def test_the_readme_and_the_guides_can_be_followed_from_top_to_bottom(tmp_path, 
                 if command not in outputs:
                     outputs[command] = output_of(shortened(words), in_a_process=not outputs)
                 shown = outputs[command]
-                assert not expected or measurements_hidden(shown) == measurements_hidden(expected), command
-                if words == ["predict", "mnist-012.npz", "digit.png"]:  # a two; the label is no measurement
-                    assert shown.startswith("digit.png: 2 "), shown
+                is_exact = command in EXACT and platform.machine() == "x86_64"
+                hidden = seconds_hidden if is_exact else measurements_hidden
+                assert not expected or hidden(shown) == hidden(expected), command
                 if words == ["evaluate", "mnist-012.npz"]:  # the paper's figure, with room for another rounding
                     assert float(shown.split()[0]) >= 93.0
     assert len(outputs) >= 15

@@ -88,7 +88,7 @@ def test_statistics_are_standardised_from_a_random_choice_where_there_are_many(b
     """Pictures of a folder lie class by class, so the first ones would not do."""
     monkeypatch.setattr(training_module, "CALIBRATION_IMAGES", 20)
     seen = []
-    monkeypatch.setattr(tigra.Network, "calibrate", lambda self, images, threads: seen.append(np.asarray(images)))
+    monkeypatch.setattr(tigra.Network, "calibrate", lambda self, images, *_: seen.append(np.asarray(images)))
     tigra.Training(small_network(), Pair(both[1]), tigra.FitOptions(seed=0))
     tigra.Training(small_network(), Pair(both[1]), tigra.FitOptions(seed=1))
     first, second = seen

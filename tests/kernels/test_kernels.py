@@ -10,7 +10,8 @@ from scipy import ndimage
 
 from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
 from tigra.graph import Graph, grid_graph
-from tigra.kernels import adam, grid, moments, pooling, sampling, steps
+from tigra.images import sampling
+from tigra.kernels import adam, grid, moments, pooling, steps
 
 MODULES = adam, moments, pooling, sampling, steps
 
@@ -47,9 +48,9 @@ def test_kernels_work_where_no_cache_can_be_written():
         "from numba.core import caching\n"
         "caching.CacheImpl._locator_classes = []\n"
         "import numpy as np\n"
-        "from tigra.kernels.steps import combine\n"
-        "out = np.empty((1, 2))\n"
-        "combine(np.ones((1, 1)), np.ones((1, 2)), out)\n"
+        "from tigra.kernels.steps import add_masked\n"
+        "out = np.zeros((1, 2))\n"
+        "add_masked(1.0, np.ones(2, bool), np.ones((1, 2)), out)\n"
         "print(out.sum())\n"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -84,26 +85,6 @@ def test_csr_step_is_the_dense_product(form, dtype, rtol, rng):
     out = blank(3, 7, 2, dtype=dtype)
     form_of(steps.csr_step, form)(*graph.csr_arrays(dtype), x, y, dtype(1.5), dtype(0.5), dtype(-2), out)
     np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
-
-
-@pytest.mark.parametrize("n_terms", range(1, 11))
-def test_combine_adds_in_the_order_of_the_terms(n_terms, rng):
-    weights, x = (rng.standard_normal(shape).astype("float32") for shape in ((3, n_terms), (n_terms, 600)))
-    out, wanted = np.empty((3, 600), "float32"), np.zeros((3, 600), "float32")
-    steps.combine(weights, x, out)
-    for r in range(n_terms):
-        wanted += weights[:, r, None] * x[r]
-    np.testing.assert_array_equal(out, wanted)
-
-
-@BOTH
-@DTYPES
-@pytest.mark.parametrize("n_places", [1, 511, 1025])
-def test_combine_is_a_matrix_product(form, dtype, rtol, n_places, rng):
-    weights, x = rng.standard_normal((3, 4)).astype(dtype), rng.standard_normal((4, n_places)).astype(dtype)
-    out = blank(3, n_places, dtype=dtype)
-    form_of(steps.combine, form)(weights, x, out)
-    np.testing.assert_allclose(out, weights.astype(float) @ x.astype(float), rtol=rtol, atol=10 * rtol)
 
 
 @BOTH

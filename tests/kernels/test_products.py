@@ -1,14 +1,15 @@
 """Products in registers, bit by bit against their definition; everything around them stays as it was."""
 
-import importlib
+import importlib.util
 import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from numba import njit
 
 from tests.kernels.forms import every_kernel, form_of
-from tigra.kernels import products
+from tigra.kernels import decorator, products, registers
 from tigra.kernels.registers import fma
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -98,6 +99,40 @@ def test_nothing_is_read_beyond_the_last_place(rng):
     assert (out == 3).all()
     products.outer(x, 3, 20, 2, x, 3, 20, 2, out, 5, True)
     np.testing.assert_array_equal(out[:4], [5, 10, 10, 20])
+
+
+@pytest.mark.parametrize("n", [3, 300])  # few and many places: `times_transposed` adds them in two ways
+def test_products_of_whole_matrices(n, rng):
+    w, x, g = (rng.standard_normal(shape) for shape in ((4, 5), (5, n), (4, n)))
+    np.testing.assert_allclose(products.times(w, x, np.empty((4, n))), w @ x, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(products.transposed_times(w, g, np.empty((5, n))), w.T @ g, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(products.times_transposed(g, x, np.empty((4, 5))), g @ x.T, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(products.dot(x, 2 * x), 2 * (x**2).sum(), rtol=1e-13)
+    mixed = products.times(w.astype(np.float32), x[:, ::-1], np.empty((4, n)))  # other dtypes and orders are converted
+    np.testing.assert_allclose(mixed, w.astype(np.float32) @ x[:, ::-1], rtol=1e-13, atol=1e-13)
+
+
+def test_arrays_that_a_block_cannot_take_are_refused(rng):
+    w, x = np.ones(4, np.float32), np.ones(8, np.float32)
+    for arguments in ((w, x.astype(np.float64)), (w, x[::2]), (w[:, None], x)):
+        with pytest.raises(Exception, match="No implementation of function"):
+            products.outer(arguments[0], 0, 2, 2, arguments[1], 0, 2, 2, np.empty(4, np.float32), 2, True)
+
+
+@pytest.mark.slow
+def test_the_size_of_the_blocks_changes_no_bit(monkeypatch, rng):
+    """The blocks for AVX2 where the processor has AVX-512, and the other way round: LLVM splits what is too wide."""
+    monkeypatch.setattr(registers, "HAS_AVX512", not registers.HAS_AVX512)
+    monkeypatch.setattr(registers, "VECTOR_BYTES", 64 if registers.HAS_AVX512 else 32)
+    monkeypatch.setattr(decorator, "kernel", njit)  # nothing of this may get into the cache
+    specification = importlib.util.spec_from_file_location("other_blocks", products.__file__)
+    others = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(others)
+    assert others.ROWS != products.ROWS
+    w, x, g = (rng.standard_normal(shape).astype(np.float32) for shape in ((11, 300), (300, 270), (11, 270)))
+    for name, arrays, room in (("times", (w, x), g), ("times_transposed", (g, x), w)):
+        one, other = (getattr(module, name)(*arrays, np.empty_like(room)) for module in (products, others))
+        np.testing.assert_array_equal(one, other)
 
 
 def test_every_kernel_lets_other_threads_run():

@@ -9,6 +9,7 @@ from tigra.graph import GraphSignal, grid_graph
 from tigra.layers import DynamicPool, PairedConv, SpectralConv, Standardise
 from tigra.model_file import load, save
 from tigra.models.build import build_network, count_parameters
+from tigra.seeding import balanced_order, generator
 from tigra.training import fit
 
 RNG = np.random.default_rng
@@ -83,7 +84,7 @@ def test_calibration_makes_responses_of_order_one_and_is_kept(tmp_path):
     splits = load_dataset("mnist-012")
     network = build_network(NETWORK, (28, 28), 3, mixing="pairs", active_set="all")
     assert network.layers[0].needs_calibration
-    network.calibrate(splits.train.images[:100])
+    network.calibrate(splits.train.images[:64])
     signal = network.signal(network.prepare(splits.train.images[:64]))
     for place in (0, 2):
         arriving = network.forward(signal, place)
@@ -93,6 +94,22 @@ def test_calibration_makes_responses_of_order_one_and_is_kept(tmp_path):
     again = load(tmp_path / "pairs.npz")
     assert (again.layers[0].state["deviation"] == network.layers[0].state["deviation"]).all()
     assert (again.scores(splits.test.images[:5]) == network.scores(splits.test.images[:5])).all()
+
+
+def test_calibration_sees_all_classes_of_images_that_lie_class_by_class(monkeypatch):
+    images = np.repeat(np.linspace(0.1, 1, 8), 50)[:, None, None] * np.ones((400, 6, 6))  # a grey level for each class
+    labels = np.repeat(np.arange(8), 50)
+    seen = []
+    monkeypatch.setattr(PairedConv, "calibrate", lambda self, signal: seen.append(signal.values[0, 0]))
+    network = build_network("SC[2, 1]-S[1]", (6, 6), 8, mixing="pairs", dtype="float64", standardise=False)
+    for seed in (0, 0, 1):
+        network.calibrate(images, labels=labels, seed=seed)
+    network.calibrate(images)  # without labels a random choice
+    for sample in seen[:3]:
+        np.testing.assert_array_equal(np.unique(sample.round(9), return_counts=True)[1], 8)
+    assert np.unique(seen[3].round(9)).size > 4 and seen[3].size == 64
+    chosen = [balanced_order(labels, generator(seed, "calibration sample"))[:64].tolist() for seed in (0, 0, 1)]
+    assert chosen[0] == chosen[1] != chosen[2]
 
 
 def test_calibration_begins_anew_and_leaves_silent_filters_alone():

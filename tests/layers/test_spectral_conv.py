@@ -96,6 +96,14 @@ def test_start_values_are_the_least_squares_fit():
     np.testing.assert_allclose(spectral_windows(2, 3)[1], expected, rtol=1e-9)
 
 
+def test_start_values_that_are_0_are_exactly_0_and_mirrored_windows_agree():
+    assert spectral_windows(3, 3)[1, 3] == 0 and (spectral_windows(1, 4) == [[1, 0, 0, 0, 0]]).all()
+    low, _, high = spectral_windows(3, 4)
+    np.testing.assert_allclose(
+        np.polynomial.Polynomial(low)(2 - np.arange(3)), np.polynomial.Polynomial(high)(np.arange(3))
+    )
+
+
 def test_beta_starts_uniform_in_0_to_1():
     layer = SpectralConv.init(GRAPH, 1000, 2, 1, np.random.default_rng(0), "float64")
     beta = layer.params["beta"]

@@ -234,3 +234,14 @@ def test_one_network_can_predict_in_several_threads_at_once(small_network, mnist
     with ThreadPoolExecutor(4) as pool:
         for scores in pool.map(lambda threads: network.scores(images, threads), [1, 2, 3, 1, 2, 3]):
             np.testing.assert_array_equal(scores, expected)
+
+
+@pytest.mark.parametrize("mixing", ["vector", "full", "products"])
+def test_scores_of_an_image_do_not_depend_on_its_place_in_the_batch(mixing, small_network, small_splits):
+    images = small_splits.train.images[:41]
+    network = small_network(mixing=mixing)
+    network.calibrate(images)
+    scores = network.scores(images)
+    np.testing.assert_array_equal(network.scores(images[::-1])[::-1], scores)
+    for place in (0, 33, 40):
+        np.testing.assert_array_equal(network.scores(images[place : place + 1])[0], scores[place])

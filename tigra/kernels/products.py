@@ -4,17 +4,59 @@ Other kernel files may import these functions. Numba's on-disk cache looks only 
 `tigra.kernels.decorator` adds the files that this one imports, so a change here has the callers compiled anew.
 """
 
+import numpy as np
+
 from tigra.kernels.decorator import kernel
 from tigra.kernels.registers import HAS_AVX512, VECTOR_BYTES, dot_block, sum_block
 
 ROWS, FEW, VECTORS = (8, 4, 3) if HAS_AVX512 else (6, 3, 2)  # of 32 or 16 registers
 DOT_ROWS, DOT_TERMS = (4, 6) if HAS_AVX512 else (3, 2)
 TERMS = 256  # added before the next places, so that they stay in the L1 cache
+SOME_TERMS = 36  # whose runs stay in the L2 cache together; a multiple of DOT_TERMS
 RUN = 1024  # places summed before they are added to `out`; part of the definition of `outer`
+FEW_PLACES = 256  # up to here, a transposed copy is cheaper than the sums over lanes of `outer`
 
 _tall_wide, _tall_single, _tall_rest = (sum_block(ROWS, n_vectors) for n_vectors in (VECTORS, 1, 0))
 _flat_wide, _flat_single, _flat_rest = (sum_block(FEW, n_vectors) for n_vectors in (VECTORS, 1, 0))
 _dots = dot_block(DOT_ROWS, DOT_TERMS)
+
+
+def times(w: np.ndarray, x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Fill the contiguous array `out` (I, P) with W X, and return it; w (I, R) and x (R, P)."""
+    (n_rows, n_terms), n = w.shape, x.shape[1]
+    w, x = _flat(w, out), _flat(x, out)
+    product(w, n_terms, 1, n_rows, n_terms, x, 0, n, out.reshape(-1), 0, n, n, True)
+    return out
+
+
+def transposed_times(w: np.ndarray, x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Fill the contiguous array `out` (R, P) with W^T X, and return it; w (I, R) and x (I, P)."""
+    (n_terms, n_rows), n = w.shape, x.shape[1]
+    w, x = _flat(w, out), _flat(x, out)
+    product(w, 1, n_rows, n_rows, n_terms, x, 0, n, out.reshape(-1), 0, n, n, True)
+    return out
+
+
+def times_transposed(g: np.ndarray, x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Fill the contiguous array `out` (I, R) with G X^T, and return it; g (I, P) and x (R, P).
+
+    Up to 256 places are added one after the other, as in `product`; more of them as in `outer`.
+    """
+    (n_rows, n), n_terms = g.shape, len(x)
+    if n <= FEW_PLACES:
+        return times(g, x.T, out)
+    g, x = _flat(g, out), _flat(x, out)
+    outer(g, 0, n, n_rows, x, 0, n, n_terms, out.reshape(-1), n, True)
+    return out
+
+
+def dot(a: np.ndarray, b: np.ndarray) -> np.floating:
+    """Sum of the products of all entries of two arrays of one shape, added as in `times_transposed`."""
+    return times_transposed(a.reshape(1, -1), b.reshape(1, -1), np.empty((1, 1), a.dtype))[0, 0]
+
+
+def _flat(array, like):
+    return np.ascontiguousarray(array, like.dtype).reshape(-1)
 
 
 @kernel
@@ -47,21 +89,20 @@ def product(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch,
         a, b = r * term, x0 + r * x_pitch
         q = 0
         while q < n:
-            left = n - q
-            places = wide if left >= wide else min(lanes, left)
+            places = wide if n - q >= wide else min(lanes, n - q)
             for i in range(0, n_rows, ROWS):
                 rows = min(ROWS, n_rows - i)
                 f, o = a + i * row, out0 + i * out_pitch + q
                 if rows > FEW:
                     if places == wide:
                         _tall_wide(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
-                    elif places == lanes:
+                    elif n >= lanes:
                         _tall_single(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
                     else:
                         _tall_rest(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
                 elif places == wide:
                     _flat_wide(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
-                elif places == lanes:
+                elif n >= lanes:
                     _flat_single(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
                 else:
                     _flat_rest(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
@@ -95,9 +136,10 @@ def outer(g, g0, g_pitch, n_rows, x, x0, x_pitch, n_terms, out, n, fresh):
     """
     for q in range(0, max(n, 1), RUN):
         places, new = min(RUN, n - q), fresh and q == 0
-        for i in range(0, n_rows, DOT_ROWS):
-            rows, a = min(DOT_ROWS, n_rows - i), g0 + i * g_pitch + q
-            for r in range(0, n_terms, DOT_TERMS):
-                terms, b = min(DOT_TERMS, n_terms - r), x0 + r * x_pitch + q
-                o = i * n_terms + r
-                _dots(g, a, g_pitch, rows, x, b, x_pitch, terms, places, out, o, n_terms, new)
+        for start in range(0, n_terms, SOME_TERMS):
+            stop = min(start + SOME_TERMS, n_terms)
+            for i in range(0, n_rows, DOT_ROWS):
+                rows, a = min(DOT_ROWS, n_rows - i), g0 + i * g_pitch + q
+                for r in range(start, stop, DOT_TERMS):
+                    terms, b = min(DOT_TERMS, stop - r), x0 + r * x_pitch + q
+                    _dots(g, a, g_pitch, rows, x, b, x_pitch, terms, places, out, i * n_terms + r, n_terms, new)

@@ -18,7 +18,20 @@ from numba import types
 from numba.core import cgutils, config
 from numba.extending import lower_builtin, type_callable
 
-INDEX, LANE, CACHE_LINE = ir.IntType(64), ir.IntType(32), 64
+from tigra.kernels.compiling.vectors import (
+    INDEX,
+    LANE,
+    Reach,
+    address,
+    at_most,
+    fused,
+    load_vector,
+    loop,
+    repeated,
+    tree_sum,
+)
+
+CACHE_LINE = 64  # bytes
 if config.CPU_FEATURES is None:
     HAS_AVX512 = bool(llvm.get_host_cpu_features().get("avx512f"))
 else:
@@ -82,7 +95,7 @@ def _type_fma(context):
 
 @lower_builtin(fma, types.VarArg(types.Any))
 def _lower_fma(context, builder, signature, args):
-    return _fused(builder, *args)
+    return fused(builder, *args)
 
 
 def sum_block(max_rows, n_vectors):
@@ -93,7 +106,9 @@ def sum_block(max_rows, n_vectors):
     max_rows : int
         Rows held in registers.
     n_vectors : int
-        Vectors held per row. 0: one vector of which at most `n` places are used.
+        Vectors held per row. From 2 on, all their places are computed. With 1, the block may be smaller than the
+        vector if places before it make up for that: they are read and keep their values. With 0, it may be smaller
+        anyway, which is slow.
 
     Returns
     -------
@@ -113,7 +128,7 @@ def sum_block(max_rows, n_vectors):
     def type_block(context):
         def signature(w, w0, row, term, n_terms, x, x0, x_pitch, out, out0, out_pitch, rows, n, fresh):
             i = types.intp
-            return types.none(w, i, i, i, i, x, i, i, out, i, i, i, i, types.boolean)
+            return _flat_and_alike(w, x, out) and types.none(w, i, i, i, i, x, i, i, out, i, i, i, i, types.boolean)
 
         return signature
 
@@ -123,26 +138,26 @@ def sum_block(max_rows, n_vectors):
         w_type, x_type, out_type = (signature.args[k] for k in (0, 5, 8))
         number = context.get_value_type(out_type.dtype)
         vector = ir.VectorType(number, VECTOR_BYTES * 8 // out_type.dtype.bitwidth)
-        w, x = _address(context, builder, w_type, w, w0), _address(context, builder, x_type, x, x0)
-        out = _address(context, builder, out_type, out, out0)
-        row_numbers = [_at_most(builder, i, rows) for i in range(max_rows)]
+        w, x = address(context, builder, w_type, w, w0), address(context, builder, x_type, x, x0)
+        out = address(context, builder, out_type, out, out0)
+        row_numbers = [at_most(builder, i, rows) for i in range(max_rows)]
         weights = [builder.gep(w, [builder.mul(row, i)]) for i in row_numbers]
         targets = [builder.gep(out, [builder.mul(out_pitch, i)]) for i in row_numbers]
-        reach = _Reach(builder, vector, n_vectors, n)
-        starts = [
-            builder.select(fresh, ir.Constant(vector, None), value)
-            for target in targets
-            for value in reach.load(target)
-        ]
+        reach = Reach(builder, vector, n_vectors, n)
+        slots = [cgutils.alloca_once_value(builder, ir.Constant(vector, None)) for _ in range(max_rows * reach.count)]
+        with builder.if_then(builder.not_(fresh)):
+            for slot, value in zip(slots, (value for target in targets for value in reach.load(target)), strict=True):
+                builder.store(value, slot)
+        starts = [builder.load(slot) for slot in slots]
 
         def step(r, sums):
             values = reach.load(builder.gep(x, [builder.mul(r, x_pitch)]))
             place = builder.mul(r, term)
-            factors = (_repeated(builder, builder.load(builder.gep(weight, [place])), vector) for weight in weights)
+            factors = (repeated(builder, builder.load(builder.gep(weight, [place])), vector) for weight in weights)
             products = ((factor, value) for factor in factors for value in values)
-            return [_fused(builder, *pair, total) for pair, total in zip(products, sums, strict=True)]
+            return [fused(builder, *pair, total) for pair, total in zip(products, sums, strict=True)]
 
-        sums = _loop(builder, n_terms, starts, step)
+        sums = loop(builder, n_terms, starts, step)
         for i, target in enumerate(targets):
             reach.store(sums[i * reach.count : (i + 1) * reach.count], target)
         return context.get_dummy_value()
@@ -184,7 +199,7 @@ def dot_block(max_rows, max_terms):
     def type_block(context):
         def signature(g, g0, g_pitch, rows, x, x0, x_pitch, terms, n, out, out0, out_pitch, fresh):
             i = types.intp
-            return types.none(g, i, i, i, x, i, i, i, i, out, i, i, types.boolean)
+            return _flat_and_alike(g, x, out) and types.none(g, i, i, i, x, i, i, i, i, out, i, i, types.boolean)
 
         return signature
 
@@ -195,10 +210,10 @@ def dot_block(max_rows, max_terms):
         number = context.get_value_type(out_type.dtype)
         lanes, parts = CACHE_LINE * 8 // out_type.dtype.bitwidth, CACHE_LINE // VECTOR_BYTES
         vector = ir.VectorType(number, lanes // parts)
-        g, x = _address(context, builder, g_type, g, g0), _address(context, builder, x_type, x, x0)
-        out = _address(context, builder, out_type, out, out0)
-        row_numbers = [_at_most(builder, i, rows) for i in range(max_rows)]
-        term_numbers = [_at_most(builder, r, terms) for r in range(max_terms)]
+        g, x = address(context, builder, g_type, g, g0), address(context, builder, x_type, x, x0)
+        out = address(context, builder, out_type, out, out0)
+        row_numbers = [at_most(builder, i, rows) for i in range(max_rows)]
+        term_numbers = [at_most(builder, r, terms) for r in range(max_terms)]
         lines = [builder.gep(g, [builder.mul(g_pitch, i)]) for i in row_numbers]
         others = [builder.gep(x, [builder.mul(x_pitch, r)]) for r in term_numbers]
         whole, left = builder.udiv(n, INDEX(lanes)), builder.urem(n, INDEX(lanes))
@@ -212,7 +227,7 @@ def dot_block(max_rows, max_terms):
                     b = [load(builder.gep(other, [place]), part) for other in others]
                     for line in lines:
                         a = load(builder.gep(line, [place]), part)
-                        new += [_fused(builder, a, value, sums[len(new) + k]) for k, value in enumerate(b)]
+                        new += [fused(builder, a, value, sums[len(new) + k]) for k, value in enumerate(b)]
                 return new
 
             return step
@@ -229,110 +244,21 @@ def dot_block(max_rows, max_terms):
             return value
 
         sums = [ir.Constant(vector, None)] * (parts * max_rows * max_terms)
-        sums = _loop(builder, whole, sums, step_with(lambda pointer, part: _load(builder, pointer, vector)))
+        sums = loop(builder, whole, sums, step_with(lambda pointer, part: load_vector(builder, pointer, vector)))
         some = builder.zext(builder.icmp_signed(">", left, INDEX(0)), INDEX)
         rest = step_with(load_rest)
-        sums = _loop(builder, some, sums, lambda _, totals: rest(whole, totals))
+        sums = loop(builder, some, sums, lambda _, totals: rest(whole, totals))
         places = [builder.add(builder.mul(out_pitch, i), r) for i in row_numbers for r in term_numbers]
         targets = [builder.gep(out, [place]) for place in places]
         old = [builder.load(target) for target in targets]  # all of them before the first is written
         for k, target in enumerate(targets):
-            total = _tree(builder, sums[k :: len(targets)])
+            total = tree_sum(builder, sums[k :: len(targets)])
             builder.store(builder.select(fresh, total, builder.fadd(old[k], total)), target)
         return context.get_dummy_value()
 
     return block
 
 
-class _Reach:
-    """The places of a row that a block holds in registers: whole vectors, or at most n places of one."""
-
-    def __init__(self, builder, vector, n_vectors, n):
-        self.builder, self.vector, self.whole = builder, vector, n_vectors > 0
-        self.count = max(n_vectors, 1)
-        self.places = [_at_most(builder, lane, n) for lane in range(vector.count)]
-
-    def load(self, pointer):
-        builder, vector = self.builder, self.vector
-        if self.whole:
-            places = (INDEX(k * vector.count) for k in range(self.count))
-            return [_load(builder, builder.gep(pointer, [place]), vector) for place in places]
-        value = ir.Constant(vector, ir.Undefined)
-        for lane, place in enumerate(self.places):
-            value = builder.insert_element(value, builder.load(builder.gep(pointer, [place])), LANE(lane))
-        return [value]
-
-    def store(self, values, pointer):
-        builder, vector = self.builder, self.vector
-        if self.whole:
-            for k, value in enumerate(values):
-                place = builder.gep(pointer, [INDEX(k * vector.count)])
-                builder.store(value, builder.bitcast(place, vector.as_pointer()), align=_width(vector.element))
-            return
-        for lane, place in enumerate(self.places):
-            builder.store(builder.extract_element(values[0], LANE(lane)), builder.gep(pointer, [place]))
-
-
-def _address(context, builder, array_type, array, offset):
-    return builder.gep(context.make_array(array_type)(context, builder, array).data, [offset])
-
-
-def _at_most(builder, index, count):
-    """The smaller of index and count - 1."""
-    return builder.select(builder.icmp_signed("<", INDEX(index), count), INDEX(index), builder.sub(count, INDEX(1)))
-
-
-def _load(builder, pointer, vector):
-    return builder.load(builder.bitcast(pointer, vector.as_pointer()), align=_width(vector.element))
-
-
-def _width(number):
-    return 4 if isinstance(number, ir.FloatType) else 8
-
-
-def _repeated(builder, value, vector):
-    undefined = ir.Constant(vector, ir.Undefined)
-    first = builder.insert_element(undefined, value, LANE(0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(LANE, vector.count), None))
-
-
-def _fused(builder, a, b, c):
-    kind = c.type
-    number = kind.element if isinstance(kind, ir.VectorType) else kind
-    name = f"f{8 * _width(number)}"
-    name = f"v{kind.count}{name}" if isinstance(kind, ir.VectorType) else name
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.{name}")
-    return builder.call(function, [a, b, c])
-
-
-def _tree(builder, parts):
-    """The sum of all lanes: the upper half is added to the lower half, until one number is left."""
-    while len(parts) > 1:
-        half = len(parts) // 2
-        parts = [builder.fadd(a, b) for a, b in zip(parts[:half], parts[half:], strict=True)]
-    (value,) = parts
-    count = value.type.count
-    while count > 1:
-        count //= 2
-        low, high = (ir.Constant(ir.VectorType(LANE, count), list(range(s, s + count))) for s in (0, count))
-        value = builder.fadd(builder.shuffle_vector(value, value, low), builder.shuffle_vector(value, value, high))
-    return builder.extract_element(value, LANE(0))
-
-
-def _loop(builder, count, starts, step):
-    """Values after `count` steps from `starts`; step(index, values) gives the next values."""
-    before = builder.block
-    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    index = builder.phi(INDEX)
-    values = [builder.phi(start.type) for start in starts]
-    builder.cbranch(builder.icmp_signed("<", index, count), body, end)
-    builder.position_at_end(body)
-    new = [builder.add(index, INDEX(1)), *step(index, values)]
-    for phi, start, value in zip([index, *values], [INDEX(0), *starts], new, strict=True):
-        phi.add_incoming(start, before)
-        phi.add_incoming(value, builder.block)
-    builder.branch(head)
-    builder.position_at_end(end)
-    return values
+def _flat_and_alike(*arrays):
+    """True for contiguous arrays of one axis and dtype, else None: numba then reports that no signature fits."""
+    return all((array.ndim, array.dtype, array.is_contig) == (1, arrays[0].dtype, True) for array in arrays) or None

@@ -1,10 +1,11 @@
 """Single steps of recursions on a graph. Kernels for whole layers on a grid are in `tigra.kernels.grid`.
 
-`stencil_step`, `combine` and `add_masked` compute the values by which dynamic pooling selects nodes. On a grid, these
-values do not depend on the order of the nodes, *to the last bit*. Every node goes through the same operations in the
-same order. Neighbours are added in pairs, and a rotation by 90 degrees or a reflection only swaps the two of a pair or
-two pairs, which does not change a sum because floating-point addition is commutative. Equal neighbourhoods therefore
-give equal values, and ties remain ties when an image is rotated. `fastmath` is off, because it would reorder sums.
+`stencil_step`, `add_masked` and `tigra.kernels.products.product` compute the values by which dynamic pooling selects
+nodes. On a grid, these values do not depend on the order of the nodes, *to the last bit*. Every node goes through the
+same operations in the same order. Neighbours are added in pairs, and a rotation by 90 degrees or a reflection only
+swaps the two of a pair or two pairs, which does not change a sum because floating-point addition is commutative. Equal
+neighbourhoods therefore give equal values, and ties remain ties when an image is rotated. `fastmath` is off, because
+it would reorder sums.
 (`csr_step`, for other graphs, adds edges in the order of the list.)
 """
 
@@ -96,44 +97,6 @@ def csr_step(indptr, indices, data, x, y, times_lx, times_x, times_y, out):
                 weight, neighbour = times_lx * data[e], x[k, indices[e]]
                 for b in range(n_batch):
                     row[b] += weight * neighbour[b]
-
-
-@kernel
-def combine(weights, x, out):
-    """Compute out[i] = sum_r weights[i, r] x[r], added in the order of r at every position.
-
-    Works in blocks that fit into the L1 cache, and adds four terms at a time, so that sums are loaded and stored a
-    quarter as often.
-
-    Parameters
-    ----------
-    weights : array (I, R)
-        Factors.
-    x : array (R, P)
-        Terms.
-    out : array (I, P)
-        Filled with the sums.
-    """
-    n_rows, n_terms = weights.shape
-    n_places = x.shape[1]
-    block = 512
-    for start in range(0, n_places, block):
-        stop = min(start + block, n_places)
-        for i in range(n_rows):
-            to = out[i, start:stop]
-            first, source = weights[i, 0], x[0, start:stop]
-            for q in range(stop - start):
-                to[q] = first * source[q]
-            single = 1 + (n_terms - 1) % 4
-            for r in range(1, single):
-                weight, term = weights[i, r], x[r, start:stop]
-                for q in range(stop - start):
-                    to[q] += weight * term[q]
-            for r in range(single, n_terms, 4):
-                w0, w1, w2, w3 = weights[i, r], weights[i, r + 1], weights[i, r + 2], weights[i, r + 3]
-                x0, x1, x2, x3 = x[r, start:stop], x[r + 1, start:stop], x[r + 2, start:stop], x[r + 3, start:stop]
-                for q in range(stop - start):
-                    to[q] = to[q] + w0 * x0[q] + w1 * x1[q] + w2 * x2[q] + w3 * x3[q]
 
 
 @kernel

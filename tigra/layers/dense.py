@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tigra.errors import ShapeError, UsageError
+from tigra.kernels.products import times, times_transposed, transposed_times
 from tigra.layers.base import Layer
 from tigra.options import DENSE_INITS
 
@@ -80,14 +81,17 @@ class Dense(Layer):
         if x.ndim != 2 or len(x) != weight.shape[1]:
             raise ShapeError(f"Dense expects x of shape ({weight.shape[1]}, B), got {x.shape}.")
         self._cache = (x,)
-        return weight @ x + bias[:, None]
+        a = times(weight, x, np.empty((len(weight), x.shape[1]), np.result_type(weight, x)))
+        a += bias[:, None]
+        return a
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """dE/dW = dE/da x^T, dE/dc = sum over images of dE/da, dE/dx = W^T dE/da."""
         (x,) = self._take_cache()
-        np.matmul(grad, x.T, out=self.grads["weight"])
+        weight = self.params["weight"]
+        times_transposed(grad, x, out=self.grads["weight"])
         grad.sum(axis=1, out=self.grads["bias"])
-        return self.params["weight"].T @ grad
+        return transposed_times(weight, grad, np.empty(x.shape, np.result_type(weight, grad)))
 
 
 class ReLU(Layer):

@@ -11,7 +11,7 @@ from tigra.graph.polynomials import (
     laplacian_powers_adjoint,
     laplacian_step,
 )
-from tigra.kernels.steps import combine
+from tigra.kernels.products import times, times_transposed, transposed_times
 from tigra.layers.base import Layer
 from tigra.option_fields import renamed
 
@@ -76,7 +76,7 @@ class PairedConv(Layer):
            [0. , 0.5, 0. ]])
     """
 
-    calibration_images = 64  # maps are large, and a few images are enough
+    calibration_images = 64  # of all classes; maps are large, and a few images are enough
     positive_state = ("deviation",)
 
     @renamed(active="active_set")
@@ -149,10 +149,10 @@ class PairedConv(Layer):
         grad_sums = np.multiply(grad_z, positive, out=space.array("grad_sums", z.shape, z.dtype)).reshape(len(z), -1)
         self.grads["threshold"][:] = -np.sign(self.params["threshold"]) * grad_sums.sum(axis=1)
         flat_terms = terms.reshape(weights.shape[1], -1)
-        grad_weights = (grad_sums @ flat_terms.T) / self.state["deviation"][:, None]
-        self.grads["alpha"][:] = grad_weights.reshape(self.params["alpha"].shape)
+        grad_alpha = times_transposed(grad_sums, flat_terms, self.grads["alpha"].reshape(weights.shape))
+        grad_alpha /= self.state["deviation"][:, None]
         grad_terms = space.array("grad_terms", terms.shape, terms.dtype)
-        np.matmul(weights.T, grad_sums, out=grad_terms.reshape(flat_terms.shape))
+        transposed_times(weights, grad_sums, grad_terms.reshape(flat_terms.shape))
         if sets is not None:
             grad_terms *= sets
         if self.gradients:
@@ -204,8 +204,7 @@ class PairedConv(Layer):
         weights = self._weights()
         flat = terms.reshape(weights.shape[1], -1)
         sums = room((len(weights), flat.shape[1]), terms.dtype)
-        combine(weights, flat, sums)
-        return sums
+        return times(weights, flat, sums)
 
     def _diffused(self, z, name):
         """(I - L/2)^diffusion z."""

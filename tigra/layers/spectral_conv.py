@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import compress
+from math import comb
+
 import numpy as np
 
 from tigra.errors import ShapeError, UsageError
 from tigra.graph import Graph, GraphSignal
 from tigra.graph.operators import masked_powers, masked_powers_adjoint
 from tigra.graph.polynomials import laplacian_powers, laplacian_powers_adjoint
-from tigra.kernels.steps import combine
+from tigra.kernels.products import dot, times, times_transposed, transposed_times
 from tigra.layers.base import Layer
 from tigra.option_fields import renamed
 
@@ -118,28 +122,28 @@ class SpectralConv(Layer):
         alpha, beta = self.params["alpha"], self.params["beta"]
         if len(sets) == 1:  # one set for all maps: mix first, filter once
             mixed = self._space.array("mixed", (1, *y.shape[1:]), y.dtype)
-            combine(beta[None], _flat(y), _flat(mixed))
+            times(beta[None], _flat(y), _flat(mixed))
             u = masked_powers(self.graph, mixed, sets, np.ones_like(beta[:1]), alpha.shape[1] - 1, self._space)
         else:  # u_m = sum_k beta_k 1[N_k] L^m y_k
             u = masked_powers(self.graph, y, sets, beta, alpha.shape[1] - 1, self._space)
         z = self._space.result("z", (len(alpha), *y.shape[1:]), y.dtype)
-        combine(alpha, _flat(u), _flat(z))  # Eq. (12) [eq:lincomb]
+        times(alpha, _flat(u), _flat(z))  # Eq. (12) [eq:lincomb]
         self._cache = y, sets, u
         return z
 
     def _backward_vector(self, grad_z):
         alpha, beta = self.params["alpha"], self.params["beta"]
         y, sets, u = self._take_cache()
-        self.grads["alpha"][:] = _flat(grad_z) @ _flat(u).T  # Eq. (15) [eq:der1]
+        times_transposed(_flat(grad_z), _flat(u), self.grads["alpha"])  # Eq. (15) [eq:der1]
         grad_u = self._space.array("grad_u", u.shape, u.dtype)
-        np.matmul(alpha.T, _flat(grad_z), out=_flat(grad_u))
+        transposed_times(alpha, _flat(grad_z), _flat(grad_u))
         back = masked_powers_adjoint(self.graph, grad_u, sets, self._space)
         if len(sets) == 1:
-            self.grads["beta"][:] = _flat(y) @ back.ravel()  # Eq. (16) [eq:der2]
+            times_transposed(_flat(back), _flat(y), self.grads["beta"][None])  # Eq. (16) [eq:der2]
             grad_y = self._space.result("grad_y", y.shape, y.dtype)
             return np.multiply(beta[:, None, None], back, out=grad_y)  # Eq. (17) [eq:der_fm]
         for k in range(len(y)):
-            self.grads["beta"][k] = np.vdot(y[k], back[k])  # Eq. (16) [eq:der2]
+            self.grads["beta"][k] = dot(y[k], back[k])  # Eq. (16) [eq:der2]
         back *= beta[:, None, None]  # Eq. (17) [eq:der_fm]
         return back
 
@@ -150,7 +154,7 @@ class SpectralConv(Layer):
         terms *= sets  # (M+1, K_in, N, B)
         z = self._space.result("z", (len(alpha), *y.shape[1:]), y.dtype)
         weights = alpha[:, :, None] * beta[:, None, :]  # (K_out, M+1, K_in)
-        combine(_flat(weights), terms.reshape(weights[0].size, -1), _flat(z))  # Eq. (12) [eq:lincomb]
+        times(_flat(weights), terms.reshape(weights[0].size, -1), _flat(z))  # Eq. (12) [eq:lincomb]
         self._cache = terms, sets
         return z
 
@@ -159,11 +163,11 @@ class SpectralConv(Layer):
         terms, sets = self._take_cache()
         weights = alpha[:, :, None] * beta[:, None, :]
         flat_terms = terms.reshape(weights[0].size, -1)
-        grad_weights = (_flat(grad_z) @ flat_terms.T).reshape(weights.shape)
-        self.grads["alpha"][:] = np.einsum("imk,ik->im", grad_weights, beta)  # Eq. (15) [eq:der1]
-        self.grads["beta"][:] = np.einsum("imk,im->ik", grad_weights, alpha)  # Eq. (16) [eq:der2]
+        grad_weights = times_transposed(_flat(grad_z), flat_terms, np.empty_like(_flat(weights))).reshape(weights.shape)
+        self.grads["alpha"][:] = (grad_weights * beta[:, None, :]).sum(axis=2)  # Eq. (15) [eq:der1]
+        self.grads["beta"][:] = (grad_weights * alpha[:, :, None]).sum(axis=1)  # Eq. (16) [eq:der2]
         grad_terms = self._space.array("grad_terms", terms.shape, terms.dtype)
-        np.matmul(_flat(weights).T, _flat(grad_z), out=grad_terms.reshape(flat_terms.shape))
+        transposed_times(_flat(weights), _flat(grad_z), grad_terms.reshape(flat_terms.shape))
         grad_terms *= sets
         room = self._space.result("room", (2, *terms.shape[1:]), terms.dtype)
         return laplacian_powers_adjoint(self.graph, grad_terms, room)  # Eq. (17) [eq:der_fm]
@@ -173,8 +177,8 @@ def spectral_windows(n_filters: int, degree: int) -> np.ndarray:
     """Initial values of alpha: polynomials fitted to rectangular windows that cover the spectrum [0, 2].
 
     The windows have equal width and overlap their neighbours by half (paper, section 6.1). A single filter gets the
-    whole spectrum. The least-squares fit uses 1000 frequencies and the Chebyshev basis; the result is converted to
-    powers of lambda.
+    whole spectrum. The least-squares fit at 1000 frequencies is solved in fractions and rounded once, so that a
+    coefficient that is 0 is exactly 0, and all are the same on every processor.
 
     Parameters
     ----------
@@ -190,7 +194,7 @@ def spectral_windows(n_filters: int, degree: int) -> np.ndarray:
 
     Examples
     --------
-    >>> spectral_windows(1, 1).round(12) + 0.0
+    >>> spectral_windows(1, 1)
     array([[1., 0.]])
     >>> low, high = spectral_windows(2, 1) @ np.array([[1.0, 1.0], [0.0, 2.0]])  # at 0 and at 2
     >>> bool(low[0] > low[1]), bool(high[0] < high[1])
@@ -200,16 +204,32 @@ def spectral_windows(n_filters: int, degree: int) -> np.ndarray:
     width = 4.0 / (n_filters + 1)
     lower = np.arange(n_filters) * width / 2
     windows = (frequencies >= lower[:, None]) & (frequencies <= lower[:, None] + width)
-    fit = np.polynomial.Chebyshev.fit
-    return np.array(
-        [_padded(fit(frequencies, window.astype(float), degree, domain=[0, 2]), degree + 1) for window in windows]
-    )
+    places = [2 * j - 999 for j in range(1000)]  # 1000 (frequency - 1), whole numbers
+    powers = [[place**m for place in places] for m in range(2 * degree + 1)]
+    total = [sum(power) for power in powers]
+    matrix = [[Fraction(total[m + n]) for n in range(degree + 1)] for m in range(degree + 1)]
+    sides = [[Fraction(sum(compress(powers[m], window))) for window in windows] for m in range(degree + 1)]
+    fitted = _solved(matrix, sides)
+    return np.array([_shifted([row[i] for row in fitted]) for i in range(n_filters)])
 
 
-def _padded(polynomial, length):
-    """Coefficients of powers 0..length-1 (conversion drops trailing zeros)."""
-    powers = polynomial.convert(kind=np.polynomial.Polynomial, domain=[-1, 1], window=[-1, 1])
-    return np.pad(powers.coef, (0, length - len(powers.coef)))
+def _solved(matrix: list[list[Fraction]], sides: list[list[Fraction]]) -> list[list[Fraction]]:
+    """Solution X of A X = B for a positive definite A, by elimination."""
+    rows = [[*a, *b] for a, b in zip(matrix, sides, strict=True)]
+    for m, pivot in enumerate(rows):
+        pivot[:] = [value / pivot[m] for value in pivot]
+        for other in rows:
+            if other is not pivot and other[m]:
+                factor = other[m]
+                other[:] = [value - factor * scaled for value, scaled in zip(other, pivot, strict=True)]
+    return [row[len(rows) :] for row in rows]
+
+
+def _shifted(coefficients: list[Fraction]) -> list[float]:
+    """Coefficients of powers of lambda, from those of powers of t = 1000 (lambda - 1)."""
+    scaled = [c * 1000**m for m, c in enumerate(coefficients)]
+    signed = [[c * comb(m, n) * (-1) ** (m - n) for m, c in enumerate(scaled)] for n in range(len(scaled))]
+    return [float(sum(terms)) for terms in signed]
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from tigra.errors import ShapeError, UsageError
 from tigra.graph import Graph, GraphSignal
 from tigra.graph.operators import chebyshev_moments, chebyshev_moments_adjoint
 from tigra.graph.polynomials import chebyshev
+from tigra.kernels.functions import log
 from tigra.layers.base import DTYPES, Layer
 from tigra.option_fields import renamed
 
@@ -136,7 +137,7 @@ class Logarithm(Layer):
     def calibrate(self, features: np.ndarray) -> None:
         """Set the offsets from features (F, n) of n training images."""
         moments = _deviations(features).reshape(-1, 2)
-        offset = np.hypot(self.share * moments, self.deviation_floor * moments.max(axis=0)).ravel()
+        offset = _root_of_squares(self.share * moments, self.deviation_floor * moments.max(axis=0)).ravel()
         least = np.finfo(self.state["offset"].dtype).tiny  # smaller values would become 0 in this dtype
         self.state["offset"][:] = np.where(offset > 0, np.maximum(offset, least), 1.0)
 
@@ -147,7 +148,7 @@ class Logarithm(Layer):
             raise ShapeError(f"Logarithm expects features ({len(offset)}, B), got {features.shape}.")
         above = features + offset[:, None]
         self._cache = (above,)
-        return np.log(above)
+        return log(above)
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """dE/dx = dE/du / (x + offset)."""
@@ -219,7 +220,7 @@ class Standardise(Layer):
         deviation = _deviations(features)
         if self.deviation_floor:
             moments = deviation.reshape(-1, 2)
-            deviation = np.hypot(moments, self.deviation_floor * moments.max(axis=0)).ravel()
+            deviation = _root_of_squares(moments, self.deviation_floor * moments.max(axis=0)).ravel()
         self.state["mean"][:] = features.mean(axis=1, dtype=np.float64)
         self.state["deviation"][:] = np.where(deviation > 0, deviation, 1.0)
 
@@ -235,6 +236,11 @@ class Standardise(Layer):
         """dE/dx = dE/dx_hat / deviation."""
         (deviation,) = self._take_cache()
         return grad / deviation[:, None]
+
+
+def _root_of_squares(a, b):
+    """sqrt(a^2 + b^2); `np.hypot` may differ between versions of the C library."""
+    return np.sqrt(a * a + b * b)
 
 
 def _deviations(features: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tigra.errors import ShapeError
+from tigra.kernels.functions import exp, log
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -25,7 +26,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     >>> softmax(np.array([[1000.0], [1000.0]])).ravel()
     array([0.5, 0.5])
     """
-    exponentials = np.exp(scores - scores.max(axis=0))
+    exponentials = exp(scores - scores.max(axis=0))
     return exponentials / exponentials.sum(axis=0)
 
 
@@ -50,7 +51,7 @@ def image_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     array([0.693147])
     """
     shifted = scores.astype(np.float64) - scores.max(axis=0)
-    return np.log(np.exp(shifted).sum(axis=0)) - shifted[labels, np.arange(len(labels))]
+    return log(exp(shifted).sum(axis=0)) - shifted[labels, np.arange(len(labels))]
 
 
 def negative_log_likelihood(
@@ -104,12 +105,12 @@ def negative_log_likelihood(
     n_images = n_batch if n_images is None else n_images
     images = np.arange(n_batch)
     shifted = scores - scores.max(axis=0)
-    log_sum = np.log(np.exp(shifted).sum(axis=0))
+    log_sum = log(exp(shifted).sum(axis=0))
     on_label, on_each = 1 - label_smoothing, label_smoothing / n_classes  # q = on_label * onehot + on_each
     log_likelihood = on_label * shifted[labels, images] - log_sum
     if label_smoothing > 0:
         log_likelihood += on_each * shifted.sum(axis=0)
-    grad = np.exp(shifted - log_sum) - scores.dtype.type(on_each)
+    grad = exp(shifted - log_sum) - scores.dtype.type(on_each)
     grad[labels, images] -= on_label
     if weights is not None:
         weights = weights.astype(scores.dtype)

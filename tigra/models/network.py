@@ -17,6 +17,7 @@ from tigra.models.classifier import Classifier
 from tigra.models.costs import Cost, check_cost
 from tigra.models.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 from tigra.options import BuildOptions
+from tigra.seeding import balanced_order, generator
 
 LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
 TILE_NODES = 4096  # on larger graphs a micro-batch has fewer than MICRO_BATCH images
@@ -232,8 +233,22 @@ class Network(Classifier):
             raise UsageError("This network has no statistics layer, so it has no features; add S[K_max].")
         return self._through(images, places[-1] + 1, threads)
 
-    def calibrate(self, images, threads: int = 1) -> None:
-        """Set the constants of all layers that need calibration, from training images, layer by layer."""
+    def calibrate(self, images, threads: int = 1, labels=None, seed: int = 0) -> None:
+        """Set the constants of all layers that need calibration, layer by layer.
+
+        Parameters
+        ----------
+        images : array (n, height, width)
+            Training images.
+        threads : int
+            Worker threads; the result does not depend on their number.
+        labels : array (n,), optional
+            Class numbers. Layers that need only some images then get as many of each class as possible.
+        seed : int
+            Seed of the choice of these images.
+        """
+        rng = generator(seed, "calibration sample")
+        order = balanced_order(np.zeros(len(images), int) if labels is None else np.asarray(labels), rng)
         for place, layer in enumerate(self.layers):
             n_images = layer.calibration_images
             if n_images is None:
@@ -243,7 +258,8 @@ class Network(Classifier):
                     )
                 layer.calibrate(self._through(images, place, threads).T)
             elif n_images > 0:
-                layer.calibrate(self.forward(self.signal(self.prepare(images[:n_images])), place))
+                chosen = images[np.sort(order[:n_images])]
+                layer.calibrate(self.forward(self.signal(self.prepare(chosen)), place))
 
     def check_gradient_views(self) -> None:
         """Raise TigraError if a layer's backward has replaced its gradients instead of writing into them."""

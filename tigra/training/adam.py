@@ -6,6 +6,7 @@ import numpy as np
 
 from tigra.errors import UsageError
 from tigra.kernels.adam import adam_step
+from tigra.kernels.functions import cosine_of_turn, whole_power
 from tigra.options import SCHEDULES
 
 
@@ -50,7 +51,7 @@ class Adam:
         """Update the parameters with the gradient dE/dp and the given learning rate."""
         self.n_steps += 1
         number = self.parameters.dtype.type  # a float64 scalar would turn float32 arithmetic into float64
-        grown = 1 - self.beta1**self.n_steps, 1 - self.beta2**self.n_steps
+        grown = 1 - whole_power(self.beta1, self.n_steps), 1 - whole_power(self.beta2, self.n_steps)
         rates = tuple(number(value) for value in (rate, 1 - self.beta1, 1 - self.beta2, *grown))
         adam_step(self.parameters, self.mean, self.square, gradient, self.decay, rates, number(self.epsilon))
 
@@ -83,7 +84,7 @@ def learning_rate(peak: float, step: int, n_steps: int, schedule: str = "one-cyc
     if schedule == "constant":
         return peak
     if schedule == "cosine":
-        return float(peak * 0.5 * (1 + np.cos(np.pi * step / n_steps)))
+        return float(peak * 0.5 * (1 + cosine_of_turn(step / n_steps)))
     if schedule != "one-cycle":
         raise UsageError(f"schedule must be one of {', '.join(SCHEDULES)}, got {schedule!r}.")
     rise, done = 0.3, step / max(n_steps - 1, 1)
@@ -91,4 +92,4 @@ def learning_rate(peak: float, step: int, n_steps: int, schedule: str = "one-cyc
         low, high, phase = peak / 25, peak, 1 - done / rise
     else:
         low, high, phase = peak * 1e-4, peak, (done - rise) / (1 - rise)
-    return float(low + (high - low) * 0.5 * (1 + np.cos(np.pi * phase)))
+    return float(low + (high - low) * 0.5 * (1 + cosine_of_turn(phase)))

@@ -90,7 +90,8 @@ class Training:
         self.divergence = Divergence(network, options, self.valid[1])
         self._space = Workspace()
         if network.needs_calibration:
-            network.calibrate(_some(self.train[0].images, options.seed), threads)
+            images, labels = _some(self.train[0].images, self.train[1], options.seed)
+            network.calibrate(images, threads, labels, options.seed)
 
     @property
     def n_steps(self) -> int:
@@ -321,8 +322,9 @@ def _checked_split(network: Network, split, what: str, options: FitOptions | Non
     return prepared, network.checked_labels(split.labels, len(prepared), what)
 
 
-def _some(images, seed: int):
-    """All images, or a random subset that is large enough for means and deviations."""
+def _some(images, labels: np.ndarray, seed: int):
+    """All images, or a random subset that is large enough for means and deviations, and their labels."""
     if len(images) <= CALIBRATION_IMAGES:
-        return images
-    return images[np.sort(generator(seed, "calibration").permutation(len(images))[:CALIBRATION_IMAGES])]
+        return images, labels
+    chosen = np.sort(generator(seed, "calibration").permutation(len(images))[:CALIBRATION_IMAGES])
+    return images[chosen], labels[chosen]
