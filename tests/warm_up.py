@@ -14,6 +14,7 @@ from tigra.gradcheck.checks import check_layer
 
 NETWORKS = (  # in the order of the tests (conftest.py)
     "SC[2, 2]-DP[90]-SC[2, 2]-DP[60]-S[3]-FC[4]",
+    "OC[2, 2]-GC[2]-OC[2, 2]-DP[9]-S[1]-FC[4]",
     "C[2]-ST[6]-C[2]-P[2]-FC[4]",
     "HRC[1, 2]-HCN[2]-HRC[2, 2]",
 )

@@ -70,10 +70,14 @@ from tigra.gradcheck import check_gradients
 from tigra.graph import Graph, GraphSignal, grid_graph
 from tigra.images import read_image
 from tigra.layers import (
+    Coarsen,
     Dense,
     DynamicPool,
+    FeatureNorm,
     Layer,
     Logarithm,
+    MapNorm,
+    OrientedConv,
     PairedConv,
     ReLU,
     SpectralConv,
@@ -98,6 +102,7 @@ from tigra.version import __version__
 __all__ = [
     "ArchitectureError",
     "CacheWarning",
+    "Coarsen",
     "Conv",
     "DATASETS",
     "DatasetError",
@@ -105,6 +110,7 @@ __all__ = [
     "Dense",
     "DynamicPool",
     "Epoch",
+    "FeatureNorm",
     "FitOptions",
     "Flatten",
     "Graph",
@@ -117,6 +123,7 @@ __all__ = [
     "LayerKind",
     "Logarithm",
     "METHODS",
+    "MapNorm",
     "MaxPool",
     "MeanPool",
     "Method",
@@ -125,6 +132,7 @@ __all__ = [
     "ModulusReLU",
     "Network",
     "NetworkOptions",
+    "OrientedConv",
     "PairedConv",
     "RECIPES",
     "ReLU",

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +28,7 @@ MIXINGS = ("vector", "full", "pairs", "gradients", "products")
 PAIRED_MIXINGS = {"pairs": 0, "gradients": 1, "products": 2}  # for `PairedConv`: products of gradients per map
 SCHEDULES = ("one-cycle", "constant", "cosine")
 DENSE_INITS = ("default", "paper", "he")
-GRAPH_LAYERS = ("SC", "S")  # layers that use the Laplacian
+GRAPH_LAYERS = ("SC", "OC", "GC", "S")  # layers that use the Laplacian
 DENSE_LAYERS = ("FC", "linear")  # "linear" is the implicit last layer
 MAX_MARGIN = 10  # multiples of the image's larger side
 LARGEST_IMAGE = 2**24  # pixels, with the margin
@@ -144,12 +145,12 @@ class NetworkOptions(GraphOptions, ImageOptions):
     )
     diffusion: int = option(
         0,
-        "Smoothing steps after each convolution, for the mixings `pairs`, `gradients` and `products`. More steps"
+        "Smoothing steps after each convolution, for OC, and for SC with `pairs`, `gradients` or `products`. More steps"
         " improve invariance to arbitrary rotations, but remove detail.",
         heading="Network",
         least=0,
         most=100,  # a limit for untrusted model files
-        layers=("SC",),
+        layers=("SC", "OC"),
     )
     standardise: bool = option(
         True,
@@ -157,6 +158,13 @@ class NetworkOptions(GraphOptions, ImageOptions):
         " off only to reproduce the paper.",
         heading="Network",
         layers=("S", "pixels"),
+    )
+    batch_norm: bool = option(
+        False,
+        "Scale the statistics by the mean and deviation of each batch, at test by running averages, instead of by"
+        " constants set before training. Use it with oriented convolutions (OC).",
+        heading="Network",
+        layers=("S",),
     )
     deviation_floor: float = option(
         0.0,
@@ -204,11 +212,20 @@ class NetworkOptions(GraphOptions, ImageOptions):
                     f"{name} has no effect on statistics that are not standardised (standardise=False, as in the recipe"
                     f" 'paper'); leave it out, got {getattr(self, name)!r}."
                 )
-        if self.diffusion and self.mixing not in PAIRED_MIXINGS:
+        if self.batch_norm and (not self.standardise or self.deviation_floor):
+            raise UsageError(
+                "batch_norm scales the statistics by the batch: it needs standardise=True and no deviation_floor, got"
+                f" {self.standardise} and {self.deviation_floor:g}."
+            )
+        if self.diffusion and self.mixing not in PAIRED_MIXINGS and not self.has_layer("OC"):
             raise UsageError(
                 f"diffusion has no effect with mixing={self.mixing!r}, only with {', '.join(PAIRED_MIXINGS)};"
                 " leave it out."
             )
+
+    def has_layer(self, name: str) -> bool:
+        """Whether the architecture has a layer of that name."""
+        return re.search(rf"\b{name}\b", self.architecture) is not None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,6 +90,20 @@ def test_zero_gradients_agree():
     assert relative_error(np.zeros(3), np.zeros(3)) == 0
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_cases_of_the_oriented_layers_stay_away_from_kinks(seed):
+    pool, x = LAYER_CASES["DynamicPool, by size"](np.random.default_rng(seed))
+    sizes = np.sort(np.abs(x.values), axis=1)
+    assert pool.by_size and np.diff(sizes, axis=1).min() > gradcheck.MARGIN and sizes.min() > gradcheck.MARGIN
+    for name in ("MapNorm", "MapNorm, in training", "MapNorm, in training, diffusion"):
+        layer, x = LAYER_CASES[name](np.random.default_rng(seed))
+        layer.forward(x)
+        values, count, _, _, scale, shift, _ = layer._cache
+        assert (count is not None) == ("training" in name)
+        assert shift.max() > gradcheck.MARGIN and shift.min() < -gradcheck.MARGIN
+        assert np.abs(scale[:, None] * values + shift[:, None]).min() > gradcheck.MARGIN
+
+
 @pytest.mark.parametrize("name", ["DynamicPool", "Statistics", "Statistics, free boundary", "ReLU", "MaxPool"])
 @pytest.mark.parametrize("seed", range(5))
 def test_cases_stay_away_from_kinks(name, seed):

@@ -5,6 +5,7 @@ from scipy import sparse
 import tigra
 from tigra import GraphError, UsageError, grid_graph
 from tigra.graph import Graph
+from tigra.graph.polynomials import laplacian_step
 
 SHAPES = [(1, 1), (1, 4), (3, 1), (2, 2), (4, 5)]
 
@@ -118,11 +119,29 @@ def test_degrees_below_the_edge_weights_are_refused(degrees, message):
         ({"diagonal_weight": 0.0}, "neighbours=4"),
         ({"diagonal_weight": float("nan")}, "positive"),
         ({"boundary": "round"}, "padded"),
+        ({"dilation": 0}, "dilation must be a whole number of pixels of at least 1"),
+        ({"dilation": 1.5}, "got 1.5"),
+        ({"dilation": 2, "boundary": "free"}, "1 on a grid with a free boundary, got 2"),
     ],
 )
 def test_impossible_grids_are_refused(arguments, message):
     with pytest.raises(UsageError, match=message):
         grid_graph(**{"shape": (3, 3)} | arguments)
+
+
+@pytest.mark.parametrize("shape, dilation", [((5, 4), 2), ((7, 3), 3), ((2, 6), 2), ((1, 3), 5)])
+@pytest.mark.parametrize("options", [{"neighbours": 4}, {"diagonal_weight": 0.25}])
+def test_a_dilated_grid_is_made_of_interleaved_grids(shape, dilation, options, rng):
+    graph, places = grid_graph(shape, dilation=dilation, **options), np.arange(shape[0] * shape[1]).reshape(shape)
+    expected = np.zeros((places.size, places.size))
+    for i, j in np.ndindex(min(dilation, shape[0]), min(dilation, shape[1])):
+        part = places[i::dilation, j::dilation]
+        expected[np.ix_(part.ravel(), part.ravel())] = grid_graph(part.shape, **options).laplacian.toarray()
+    np.testing.assert_allclose(graph.laplacian.toarray(), expected, rtol=1e-14)
+    x, y, out = rng.standard_normal((3, 2, places.size, 3))
+    laplacian_step(graph, x, y, 2, -1, 0.5, out=out)
+    np.testing.assert_allclose(out, 2 * expected @ x - x + 0.5 * y, rtol=1e-12, atol=1e-12)
+    assert grid_graph(**graph.arguments).dilation == dilation
 
 
 @pytest.mark.parametrize("weight", [1e-200, 1e200])

@@ -145,6 +145,23 @@ def test_kept_nodes_keep_their_value_and_the_rest_becomes_zero(rng):
     assert np.all(pooled.active.sum(axis=1) == 4)
 
 
+@pytest.mark.parametrize("n_active", [1, 4, 9, 16])
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_by_size_it_is_algorithm_1_of_absolute_values(n_active, share, rng):
+    z, omega = rng.standard_normal((3, 16, 4)), rng.random((1, 16, 4)) < share
+    y, active = DynamicPool(n_active, by_size=True).forward(GraphSignal(z, omega))
+    np.testing.assert_array_equal(active, algorithm_1(np.abs(z), omega, n_active))
+    np.testing.assert_array_equal(y, np.where(active, z, 0))
+
+
+def test_by_size_an_empty_background_does_not_outrank_negative_responses():
+    z = np.array([0.0, -2.0, 0.0, 1.0, 0.0, -1.0]).reshape(1, 6, 1)
+    signal = GraphSignal(z, np.ones((1, 6, 1), bool))
+    assert DynamicPool(2, by_size=True).forward(signal).values.ravel().tolist() == [0, -2, 0, 0, 0, 0]  # 1 and -1 tie
+    assert DynamicPool(3, by_size=True).forward(signal).values.ravel().tolist() == [0, -2, 0, 1, 0, -1]
+    assert DynamicPool(2).forward(signal).values.ravel().tolist() == [0, 0, 0, 1, 0, 0]
+
+
 @pytest.mark.parametrize("n_active", [0, -3, 2.5, "2"])
 def test_at_least_one_node_must_be_kept(n_active):
     with pytest.raises(UsageError, match="at least one"):

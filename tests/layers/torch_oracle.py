@@ -1,4 +1,4 @@
-"""The networks that TIGraNet is compared with once more, in PyTorch: batch first, autograd, torch's own operations.
+"""An oriented network and the baselines once more, in PyTorch: batch first, autograd, torch's own operations.
 
 `python -m tests.layers.torch_oracle` (where torch is installed) writes torch_numbers.json, so that the essential
 comparisons also run without torch. Inputs are sines, not random numbers: they are the same in every version of NumPy.
@@ -14,6 +14,8 @@ from tigra import Training, build_network
 from tigra.baselines import SpatialTransformer
 from tigra.baselines.harmonic.harmonic_conv import ring_basis
 from tigra.baselines.harmonic.modulus import EPSILON, FLOOR, HEAD_FLOOR
+from tigra.layers.map_norm import EPSILON as MAP_EPSILON
+from tigra.layers.map_norm import FEATURE_EPSILON
 from tigra.models.loss import negative_log_likelihood
 from tigra.options import FitOptions
 
@@ -23,7 +25,9 @@ NETWORKS = {
     "ConvNet": ("C[2]-P[2]-C[3]-FC[4]", (10, 9)),
     "STN": ("C[2]-ST[6]-C[3]-FC[4]", (10, 9)),
     "HarmNet": ("HRC[1, 2]-HCN[2]-HRC[2, 2]-HRC[2, 3]-HCN[3]-HRC[3, 2]", (6, 6)),
+    "Oriented": ("OC[2, 2]-GC[2]-OC[3, 1]-GD[2]-OC[2, 3]-DP[12]-S[2]-FC[4]", (9, 8)),
 }
+OPTIONS = {"Oriented": {"diagonal_weight": 0.25, "batch_norm": True, "diffusion": 1}}
 
 
 def wave(*shape, phase=0.0, scale=1.0):
@@ -38,7 +42,7 @@ def images_and_labels(name):
 def make_network(name):
     """A small network in float64 whose parameters are waves, none of them 0; its constants fit the images."""
     architecture, shape = NETWORKS[name]
-    network = build_network(architecture, shape, 3, dtype="float64", dense_init="he")
+    network = build_network(architecture, shape, 3, dtype="float64", dense_init="he", **OPTIONS.get(name, {}))
     network.parameters[:] = wave(network.parameters.size, phase=0.3, scale=0.5)
     for layer in network.layers:
         if "gamma" in layer.params:
@@ -177,7 +181,85 @@ def _mean_pool(layer, z):
     return torch.complex(*parts).reshape(*z.shape[:2], *parts[0].shape[1:])
 
 
+def _stencil(x, graph, weights):
+    """Every map (B, K, H, W) correlated with 3x3 weights; zeros outside, neighbours `dilation` apart."""
+    import torch
+    from torch.nn.functional import conv2d
+
+    kernel = torch.tensor(weights, dtype=x.dtype).expand(x.shape[1], 1, 3, 3)
+    return conv2d(x, kernel, padding=graph.dilation, dilation=graph.dilation, groups=x.shape[1])
+
+
+def _laplacian(x, graph):
+    w = graph.diagonal_weight
+    return x - _stencil(x, graph, [[w, 1, w], [1, 0, 1], [w, 1, w]]) / (4 + 4 * w)
+
+
+def _oriented_conv(layer, x, alpha, pairs):
+    import torch
+
+    graph, w = layer.graph, layer.graph.diagonal_weight
+    powers = [x]
+    for _ in range(layer.degree):
+        powers.append(_laplacian(powers[-1], graph))
+    a, b = (torch.einsum("rk,bkij->brij", part, torch.cat(powers[:2], dim=1)) for part in pairs)
+    right = np.array([[-w, 0, w], [-1, 0, 1], [-w, 0, w]]) / (2 + 4 * w)
+    (a_x, a_y), (b_x, b_y) = ((_stencil(y, graph, right), _stencil(y, graph, right.T)) for y in (a, b))
+    terms = torch.cat([*powers, a_x * b_x + a_y * b_y, a_x * b_y - a_y * b_x], dim=1)
+    return torch.einsum("ot,btij->boij", alpha, terms)
+
+
+def _map_norm(layer, x, gamma, beta):
+    """torch's own batch normalisation of x and of an empty map with the same mean and variance."""
+    from torch.nn.functional import batch_norm
+
+    variance, mean = x.var(dim=(0, 2, 3), unbiased=False), x.mean(dim=(0, 2, 3))
+    h = beta - gamma * mean / (variance + MAP_EPSILON).sqrt()
+    a = batch_norm(x, None, None, gamma, beta, training=True, eps=MAP_EPSILON)
+    z = a.relu() - h.relu()[:, None, None]
+    for _ in range(layer.diffusion):
+        z = z - _laplacian(z, layer.graph) / 2
+    return z
+
+
+def _coarsen(layer, x):
+    from torch.nn.functional import avg_pool2d
+
+    x = x - _laplacian(x, layer.graph) / 2
+    size = [2 - n % 2 for n in x.shape[2:]]  # an odd side: every second node
+    return avg_pool2d(x, size, stride=2)
+
+
+def _dynamic_pool(layer, x):
+    """Equal sizes stay or go together; many are, where a rectifier has cut maps off."""
+    sizes = x.abs().flatten(2)
+    level = sizes.topk(layer.n_active + 1, dim=2).values[..., -1:]
+    return x * (sizes > level + 1e-9).reshape(x.shape)
+
+
+def _statistics(layer, x):
+    import torch
+
+    signals = [x, _laplacian(x, layer.graph) - x]
+    while len(signals) <= layer.max_order:
+        signals.append(2 * (_laplacian(signals[-1], layer.graph) - signals[-1]) - signals[-2])
+    moments = [m for t in signals for m in (t.abs().mean(dim=(2, 3)), t.abs().var(dim=(2, 3), unbiased=False))]
+    return torch.stack(moments, dim=2).flatten(1)
+
+
+def _feature_norm(layer, x):
+    from torch.nn.functional import batch_norm
+
+    return batch_norm(x, None, None, training=True, eps=FEATURE_EPSILON)
+
+
 STEPS = {
+    "OrientedConv": _oriented_conv,
+    "MapNorm": _map_norm,
+    "Coarsen": _coarsen,
+    "DynamicPool": _dynamic_pool,
+    "Statistics": _statistics,
+    "FeatureNorm": _feature_norm,
     "StandardisePixels": _standardise,
     "Conv": _conv,
     "MaxPool": _max_pool,

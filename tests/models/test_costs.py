@@ -18,6 +18,8 @@ NETWORKS = {
     "vector": ("SC[20, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]", {}),
     "products": ("SC[8, 2]-DP[300]-SC[16, 2]-S[6]", {"mixing": "products", "diffusion": 1, "margin": 2}),
     "full": ("SC[8, 3]-DP[300]-SC[16, 3]-S[6]", {"mixing": "full"}),
+    "oriented": ("OC[8, 2]-GC[2]-OC[16, 2]-DP[40]-S[2]", {"batch_norm": True, "diffusion": 1, "margin": 2}),
+    "dilated": ("OC[8, 2]-GD[2]-OC[16, 2]-S[2]", {"batch_norm": True}),
     "convnet": ("C[10]-P[2]-C[20]-FC[50]", {}),
     "harmnet": ("HRC[1, 5]-HCN[5]-HRC[5, 5]", {}),
 }
@@ -33,7 +35,7 @@ def test_the_memory_is_estimated_within_a_factor_of_two(name):
     network.scores(images)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 0.5 < network.cost.numbers * 32 * 4 / peak < 2
+    assert 0.5 < network.cost.numbers * network.micro_batch * 4 / peak < 2
 
 
 def test_a_network_beyond_a_limit_is_refused_with_the_remedy(monkeypatch):

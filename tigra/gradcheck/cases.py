@@ -18,6 +18,8 @@ from tigra.baselines import (
     SpatialTransformer,
     StandardisePixels,
 )
+from tigra.gradcheck.inputs import BATCH, GRID, MARGIN, random_signal, spaced
+from tigra.gradcheck.oriented_cases import ORIENTED_CASES
 from tigra.graph import GraphSignal, grid_graph
 from tigra.graph.polynomials import chebyshev
 from tigra.layers import (
@@ -32,37 +34,27 @@ from tigra.layers import (
     Statistics,
 )
 
-MARGIN = 1e-3  # distance of inputs from kinks, a thousand times the step of the differences
-GRID, BATCH = (4, 4), 2
-
-NETWORK_CASES = {  # architecture and image shape
-    "Network": ("SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5)),
-    "ConvNet": ("C[2]-P[2]-C[2]-FC[4]", (9, 8)),
-    "STN": ("C[2]-ST[6]-C[2]-FC[4]", (9, 8)),
-    "HarmNet": ("HRC[1, 2]-HCN[2]-HRC[2, 1]-HRC[1, 2]-HCN[2]-HRC[2, 1]", (4, 4)),
+NETWORK_CASES: dict[str, tuple[str, tuple[int, int], dict]] = {  # architecture, image shape and options
+    "Network": ("SC[2, 2]-DP[14]-SC[3, 2]-DP[10]-S[2]-FC[5]-FC[4]", (4, 5), {}),
+    "Oriented": ("OC[2, 2]-GC[2]-OC[2, 1]-DP[5]-S[1]-FC[4]", (5, 6), {"batch_norm": True, "diffusion": 1}),
+    "ConvNet": ("C[2]-P[2]-C[2]-FC[4]", (9, 8), {}),
+    "STN": ("C[2]-ST[6]-C[2]-FC[4]", (9, 8), {}),
+    "HarmNet": ("HRC[1, 2]-HCN[2]-HRC[2, 1]-HRC[1, 2]-HCN[2]-HRC[2, 1]", (4, 4), {}),
 }
-
 
 SECTIONS = {  # of docs/derivations.md
     "Loss": 1, "Dense": 2, "ReLU": 3, "Standardise": 4, "Logarithm": 4, "Statistics": 5, "DynamicPool": 6,
     "SpectralConv": 7, "Network": 8, "StandardisePixels": 11, "Flatten": 11, "MaxPool": 11, "Conv": 12,
     "SpatialTransformer": 13, "HarmonicConv": 14, "ModulusReLU": 15, "ModulusNorm": 16, "MeanPool": 17,
-    "InvariantHead": 17, "PairedConv": 19,
+    "InvariantHead": 17, "PairedConv": 19, "OrientedConv": 20, "MapNorm": 21, "FeatureNorm": 21, "Coarsen": 22,
 }  # fmt: skip
-
-
-def _signal(rng, n_maps, n_sets) -> GraphSignal:
-    """Random maps on a 4x4 grid, with about two thirds of the nodes active."""
-    n_nodes = GRID[0] * GRID[1]
-    active = rng.uniform(size=(n_sets, n_nodes, BATCH)) < 0.7
-    return GraphSignal(rng.standard_normal((n_maps, n_nodes, BATCH)) * active, active)
 
 
 def _spectral_conv(active, mixing, n_sets):
     def make(rng):
         alpha = rng.standard_normal((3, 4))
         beta = rng.standard_normal(2 if mixing == "vector" else (3, 2))
-        return SpectralConv(grid_graph(GRID), alpha, beta, active), _signal(rng, 2, n_sets)
+        return SpectralConv(grid_graph(GRID), alpha, beta, active), random_signal(rng, 2, n_sets)
 
     return make
 
@@ -74,7 +66,7 @@ def _paired_conv(active, n_sets, gradients=0, diffusion=0, boundary="padded"):
             graph = grid_graph(GRID, boundary=boundary)
             layer = PairedConv(graph, alpha, threshold, active, gradients, diffusion)
             layer.state["deviation"][:] = rng.uniform(0.5, 2, 3)
-            signal = _signal(rng, 2, n_sets)
+            signal = random_signal(rng, 2, n_sets)
             sums, threshold = layer.sums(signal), np.abs(layer.params["threshold"])[:, None]
             if np.abs(sums - threshold).min() > MARGIN:
                 return layer, signal
@@ -83,20 +75,15 @@ def _paired_conv(active, n_sets, gradients=0, diffusion=0, boundary="padded"):
 
 
 def _dynamic_pool(rng):
-    values, active = _signal(rng, 3, 1)
-    return DynamicPool(n_active=5), GraphSignal(_spaced(values, rng), active)
-
-
-def _spaced(values, rng) -> np.ndarray:
-    """Values of the same shape, in random order, all more than MARGIN apart."""
-    return (rng.permutation(values.size).reshape(values.shape) - values.size / 2) * (10 * MARGIN)
+    values, active = random_signal(rng, 3, 1)
+    return DynamicPool(n_active=5), GraphSignal(spaced(values, rng), active)
 
 
 def _statistics(boundary):
     def make(rng):
         graph = grid_graph((4, 4), boundary=boundary)
         while True:  # redraw until no abs(t) is in (0, MARGIN), near the kink of abs
-            signal = _signal(rng, 2, 2)
+            signal = random_signal(rng, 2, 2)
             t = np.abs([t.copy() for t in chebyshev(graph, signal.values, 4)])
             if not np.any((t > 0) & (t < MARGIN)):
                 return Statistics(graph, max_order=4), signal
@@ -117,7 +104,7 @@ def _dense(rng):
 
 
 def _relu(rng):
-    return ReLU(), _spaced(np.empty((5, BATCH)), rng) + 5 * MARGIN
+    return ReLU(), spaced(np.empty((5, BATCH)), rng) + 5 * MARGIN
 
 
 def _planes(rng, n_maps=2, shape=(5, 4)) -> np.ndarray:
@@ -129,7 +116,7 @@ def _conv(rng):
 
 
 def _max_pool(rng):
-    return MaxPool(2), _spaced(_planes(rng, shape=(5, 7)), rng)
+    return MaxPool(2), spaced(_planes(rng, shape=(5, 7)), rng)
 
 
 def _spatial_transformer(outside):
@@ -208,6 +195,7 @@ LAYER_CASES: dict[str, Callable[[np.random.Generator], tuple[Layer, object]]] = 
     "PairedConv, products, all nodes": _paired_conv("all", 1, gradients=2),
     "PairedConv, products, diffusion": _paired_conv("union", 2, gradients=2, diffusion=2),
     "PairedConv, free boundary": _paired_conv("map", 2, gradients=2, diffusion=3, boundary="free"),
+    **ORIENTED_CASES,
     "DynamicPool": _dynamic_pool,
     "Statistics": _statistics("padded"),
     "Statistics, free boundary": _statistics("free"),

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tigra.errors import ShapeError, TigraError, UsageError
-from tigra.gradcheck.cases import BATCH, LAYER_CASES, MARGIN, NETWORK_CASES, SECTIONS
+from tigra.gradcheck.cases import LAYER_CASES, NETWORK_CASES, SECTIONS
+from tigra.gradcheck.inputs import MARGIN
 from tigra.graph import GraphSignal
 from tigra.layers import Layer
 from tigra.layers.base import in_place_advice
@@ -269,12 +270,13 @@ def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
     Inputs are drawn until no kink is within reach of the step.
     """
     rng = np.random.default_rng(seed)
-    architecture, shape = network_cases()[case]
-    network = build_network(architecture, shape, 3, seed=seed, dtype="float64").replica(training=True)
-    labels, start = np.array([0, 2]), network.parameters.copy()
+    architecture, shape, options = network_cases()[case]
+    network = build_network(architecture, shape, 3, seed=seed, dtype="float64", **options).replica(training=True)
+    labels, start = _labels(network), network.parameters.copy()
+    noise = 0.1 + network.mask_of("pairs")  # products of small pairs have gradients that drown in rounding errors
     for _ in range(MOST_DRAWS):
-        network.parameters[:] = start + 0.1 * rng.standard_normal(start.size)  # the initial theta of ST is on a kink
-        images = rng.uniform(size=(BATCH, *shape))
+        network.parameters[:] = start + noise * rng.standard_normal(start.size)  # the initial theta of ST is on a kink
+        images = rng.uniform(size=(len(labels), *shape)) * rng.uniform(0.2, 1, (len(labels), 1, 1))  # contrasts differ
         network.calibrate(rng.uniform(size=(20, *shape)))
         signal = network.signal(network.prepare(images))
         if _smooth_within(network, signal):
@@ -295,6 +297,12 @@ def check_network(case: str = "Network", seed: int = 0) -> Iterator[Check]:
             what = f"{number}.{type(layer).__name__}.{name}"
             where = place_of(type(layer).backward, type(layer).__name__)
             yield Check(case, what, array.size, float(error), NETWORK_TOLERANCE, where)
+
+
+def _labels(network) -> np.ndarray:
+    """Labels of a small batch; two images, normalised by their own mean and deviation, would become -1 and 1."""
+    batch_statistics = any(layer.uses_batch_statistics for layer in network.layers)
+    return np.array([0, 2, 1, 1, 0] if batch_statistics else [0, 2])
 
 
 def _smooth_within(network, signal) -> bool:
@@ -323,9 +331,10 @@ def _pattern(network, signal) -> bytes:
     return b"".join(array.tobytes() for array in pattern)
 
 
-def network_cases() -> dict[str, tuple[str, tuple[int, int]]]:
+def network_cases() -> dict[str, tuple[str, tuple[int, int], dict]]:
     """NETWORK_CASES, and the examples of registered layer kinds, by name."""
-    examples = {name: (kind.example, (4, 5)) for name, kind in LAYER_KINDS.items() if kind.example}
+    examples: dict[str, tuple[str, tuple[int, int], dict]]
+    examples = {name: (kind.example, (4, 5), {}) for name, kind in LAYER_KINDS.items() if kind.example}
     return NETWORK_CASES | examples
 
 

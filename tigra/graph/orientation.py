@@ -19,7 +19,6 @@ import numpy as np
 
 from tigra.errors import GraphError, ShapeError, UsageError
 from tigra.graph.graph import Graph, GridGraph
-from tigra.graph.operators import is_padded_grid
 from tigra.graph.polynomials import laplacian_step
 from tigra.kernels.orientation import (
     grid_gradient,
@@ -31,7 +30,16 @@ from tigra.kernels.orientation import (
 
 def has_gradient(graph: Graph) -> bool:
     """Whether dot and cross are products of discrete gradients: a padded grid, and no rotation system."""
-    return isinstance(graph, GridGraph) and is_padded_grid(graph) and graph.rotation is None
+    return isinstance(graph, GridGraph) and graph.boundary == "padded" and graph.rotation is None
+
+
+def check_orientation(graph: Graph) -> None:
+    """Raise GraphError if a graph has no cross product: neither a padded grid, nor a rotation system."""
+    if graph.rotation is None and not has_gradient(graph):
+        raise GraphError(
+            "A cross product needs an orientation, and this graph has none; use a padded grid, or give the cyclic order"
+            " of each node's neighbours with graph.with_rotation(order)."
+        )
 
 
 def gradient(graph: Graph, y: np.ndarray, dilation: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -45,8 +53,8 @@ def gradient(graph: Graph, y: np.ndarray, dilation: int = 1) -> tuple[np.ndarray
     y : array (K, N, B)
         Maps.
     dilation : int
-        Distance of neighbours in pixels. The dilated grid is made of dilation^2 interleaved grids, and lengths are
-        measured in their unit.
+        Distance of neighbours, a multiple of the graph's own (`grid_graph`). The dilated grid is made of dilation^2
+        interleaved grids, and lengths are measured in their unit.
 
     Returns
     -------
@@ -212,16 +220,12 @@ def _grid(graph, dtype, dilation) -> tuple:
     if not isinstance(dilation, (int, np.integer)) or dilation < 1:
         raise UsageError(f"dilation must be a whole number of pixels >= 1, got {dilation!r}.")
     weight = graph.diagonal_weight
-    return graph.shape[0], int(dilation), dtype.type(weight), dtype.type(1 / (2 + 4 * weight))
+    return graph.shape[0], int(dilation) * graph.dilation, dtype.type(weight), dtype.type(1 / (2 + 4 * weight))
 
 
 def _rotation(graph, dilation):
     _check_no_dilation(dilation)
-    if graph.rotation is None:
-        raise GraphError(
-            "A cross product needs an orientation, and this graph has none; use a padded grid, or give the cyclic order"
-            " of each node's neighbours with graph.with_rotation(order)."
-        )
+    check_orientation(graph)
     return graph.rotation
 
 

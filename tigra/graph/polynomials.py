@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tigra.graph import Graph
+from tigra.graph.graph import Graph, GridGraph, grid_graph
 from tigra.kernels.steps import csr_step, stencil_step
 
 
@@ -33,6 +33,8 @@ def laplacian_step(graph: Graph, x, y, times_lx, times_x, times_y, out) -> np.nd
         out.
     """
     number = x.dtype.type  # a float64 scalar would turn float32 arithmetic into float64
+    if isinstance(graph, GridGraph) and graph.dilation > 1:
+        return _dilated_step(graph, x, y, times_lx, times_x, times_y, out)
     if graph.stencil is None:
         csr_step(*graph.csr_arrays(x.dtype), x, y, number(times_lx), number(times_x), number(times_y), out)
         return out
@@ -48,6 +50,23 @@ def laplacian_step(graph: Graph, x, y, times_lx, times_x, times_y, out) -> np.nd
     np.multiply(y, number(times_y), out=out)
     out += number(times_lx + times_x) * x
     out -= number(times_lx) * (scale * neighbours)
+    return out
+
+
+def _dilated_step(graph: GridGraph, x, y, times_lx, times_x, times_y, out) -> np.ndarray:
+    """`laplacian_step` on a dilated grid, which consists of dilation^2 grids that are not connected.
+
+    `csr_step` would add neighbours in the order of the nodes, so ties would not survive a rotation.
+    """
+    (height, width), apart, (n_maps, _, n_batch) = graph.shape, graph.dilation, x.shape
+    whole_x, whole_y, whole_out = (part.reshape(n_maps, height, width, n_batch) for part in (x, y, out))
+    for i, j in np.ndindex(min(apart, height), min(apart, width)):
+        part_x, part_y = (np.ascontiguousarray(whole[:, i::apart, j::apart]) for whole in (whole_x, whole_y))
+        part = grid_graph(part_x.shape[1:3], graph.neighbours, graph.diagonal_weight or 1.0)
+        flat = n_maps, part.n_nodes, n_batch
+        signals, room = (part_x.reshape(flat), part_y.reshape(flat)), np.empty(flat, x.dtype)
+        laplacian_step(part, *signals, times_lx, times_x, times_y, out=room)
+        whole_out[:, i::apart, j::apart] = room.reshape(part_x.shape)
     return out
 
 

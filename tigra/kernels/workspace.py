@@ -74,6 +74,15 @@ class Workspace:
             array = self._arrays[name] = self._memory[name][:n_bytes].view(dtype).reshape(shape)
         return array
 
+    def zeroed(self, name: str, shape: tuple[int, ...], dtype, use=None) -> np.ndarray:
+        """The scratch array of that name, zero when its shape or its `use` is a new one, else as callers left it."""
+        array = self.array(name, shape, dtype)
+        known, last_use = self._rims.get(name, (None, None))
+        if known is not array or last_use != use:
+            array[...] = 0
+            self._rims[name] = array, use
+        return array
+
     def frames(self, name: str, n_frames: int, grid_shape: tuple[int, int], n_batch: int, dtype) -> np.ndarray:
         """Scratch frames (n_frames, H+2, (W+2) B) with a rim of zeros, which callers must not write to."""
         height, width = grid_shape

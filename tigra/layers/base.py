@@ -35,6 +35,8 @@ class Layer:
         Constants that are saved with the model but not learned.
     is_training : bool
         Whether forward may use statistics of the batch, as batch normalisation does in training.
+    micro_batch : int
+        Most images that the layer should get at once; fewer are faster if it stores many numbers per image.
     gives_features : bool
         True if the output is the feature vector of the network (`Network.features`).
     uses_batch_statistics : bool
@@ -47,6 +49,7 @@ class Layer:
     """
 
     is_training = False
+    micro_batch = 32
     gives_features = False
     uses_batch_statistics = False
     calibration_images: int | None = 0

@@ -18,6 +18,9 @@ class DynamicPool(Layer):
     ----------
     n_active : int
         J, the number of nodes to keep, at least 1.
+    by_size : bool
+        Select nodes by abs(z_k) instead of z_k. For maps that can be negative and are 0 on an empty background, as
+        after oriented convolutions: by value, the background would outrank a negative response.
 
     Notes
     -----
@@ -43,19 +46,23 @@ class DynamicPool(Layer):
     array([5., 0., 0., 0.])
     """
 
-    def __init__(self, n_active: int):
+    def __init__(self, n_active: int, by_size: bool = False):
         super().__init__()
         if not isinstance(n_active, (int, np.integer)) or n_active < 1:
             raise UsageError(
                 f"Dynamic pooling needs a whole number of active nodes, at least one, got J = {n_active!r}."
             )
-        self.n_active = int(n_active)
+        self.n_active, self.by_size = int(n_active), bool(by_size)
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """z (K, N, B), active (K or 1, N, B)  ->  y (K, N, B), active (K, N, B) = the sets N_k."""
         z, sets = self._check_signal(signal, None, None)
         omega = sets.any(axis=0, keepdims=True) if len(sets) > 1 else sets  # Eq. (13) [eq:omega]
-        y, active = largest(np.ascontiguousarray(z), np.ascontiguousarray(omega), self.n_active, self._space)
+        z, omega = np.ascontiguousarray(z), np.ascontiguousarray(omega)
+        sizes = np.abs(z, out=self._space.array("sizes", z.shape, z.dtype)) if self.by_size else z
+        y, active = largest(sizes, omega, self.n_active, self._space)
+        if self.by_size:
+            np.copyto(y, z, where=active)
         self._cache = active
         return GraphSignal(y, active)
 

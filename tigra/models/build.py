@@ -60,7 +60,8 @@ def build_network(
         row, so height times width must be N.
     **options
         Fields of `tigra.options.NetworkOptions`: neighbours, diagonal_weight, boundary, smoothing, margin,
-        background, active_set, mixing, diffusion, standardise, deviation_floor, log_offset, dense_init, outside.
+        background, active_set, mixing, diffusion, standardise, batch_norm, deviation_floor, log_offset, dense_init,
+        outside.
 
     Returns
     -------
@@ -140,7 +141,7 @@ class Plan:
             _check_own_graph(graph, options)
         items = parse_architecture(options.architecture)
         shape = options.grid_shape
-        site = Site(options, shape, graph.n_nodes if graph else shape[0] * shape[1])
+        site = Site(options, shape, graph.n_nodes if graph else shape[0] * shape[1], graph=graph)
         steps, n_parameters = [], 0
         for kind, item in _with_unwritten(items, site, options.n_classes):
             kind.check(item, site)
@@ -151,11 +152,10 @@ class Plan:
                     " use smaller layers."
                 )
             steps.append((kind, item, replace(site)))
-            site.gives, site.size, site.shape = (
-                kind.gives,
-                kind.size(item.numbers, site),
-                kind.shape(item.numbers, site),
-            )
+            size, shape = kind.size(item.numbers, site), kind.shape(item.numbers, site)
+            if shape != site.shape:
+                site.shape, site.n_nodes = shape, shape[0] * shape[1]
+            site.gives, site.size, site.dilation = kind.gives, size, kind.dilation(item.numbers, site)
         if graph is not None and not any(kind.takes == "maps" for kind, _, _ in steps):
             raise UsageError(
                 "A custom graph has no effect here: no layer of this architecture works on a graph; leave it out."
@@ -195,12 +195,16 @@ class Plan:
     def network(self) -> Network:
         """Build the network, with initial parameters drawn from the options' seed."""
         options, rng = self.options, np.random.default_rng(self.options.seed)
-        graph = self.graph
-        if graph is None:
-            graph = grid_graph(options.grid_shape, options.neighbours, options.diagonal_weight, options.boundary)
+        pixels = options.grid_shape, 1
+        graphs = {} if self.graph is None else {pixels: self.graph}
+        grid = options.neighbours, options.diagonal_weight, options.boundary
+        for shape, dilation in [pixels, *((site.shape, site.dilation) for _, _, site in self.steps)]:
+            if (shape, dilation) not in graphs:  # coarsened and dilated grids are graphs of their own
+                graphs[shape, dilation] = grid_graph(shape, *grid, dilation)
+        graph = graphs[pixels]
         layers: list[Layer] = []
         for kind, item, site in self.steps:
-            built = kind.build(item.numbers, replace(site, graph=graph, rng=rng))
+            built = kind.build(item.numbers, replace(site, graph=graphs[site.shape, site.dilation], rng=rng))
             _check_built(kind, item, site, built)
             layers += built
         network = Network(layers, graph, options)

@@ -95,7 +95,7 @@ def check_effects(given: Mapping[str, Any], architecture: str, spelling: Callabl
 def with_pooling_limited(architecture: str, n_nodes: int) -> str:
     """Limit the pooling of an architecture to what a graph of n_nodes can keep.
 
-    The first DP keeps at most half of the nodes, the next a quarter, and so on.
+    The first DP keeps at most half of the nodes, the next a quarter, and so on. Coarsening divides their number, too.
 
     Parameters
     ----------
@@ -116,6 +116,8 @@ def with_pooling_limited(architecture: str, n_nodes: int) -> str:
     """
     items, limit = parse_architecture(architecture), n_nodes
     for place, item in enumerate(items):
+        if item.name == "GC":
+            limit = max(1, limit // int(item.numbers[0]) ** 2)
         if item.name == "DP":
             limit = max(1, limit // 2)
             items[place] = item._replace(numbers=(min(item.numbers[0], limit),))

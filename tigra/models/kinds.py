@@ -127,13 +127,15 @@ class Site:
         Height and width of a map in pixels.
     n_nodes : int
         Number of nodes of the graph.
+    dilation : int
+        Distance of neighbours on the grid.
     gives : str
         Output of the layer before: "image" (at the start), "maps" (`size` maps on the graph), "features" (`size`
         numbers), or another flow (`register_flow`).
     size : int
         Number of maps or features.
     graph : Graph or None
-        None while the network is only planned.
+        The graph of the layer's input. While the network is only planned, the user's custom graph or None.
     rng : Generator or None
         For the initial parameters; None while the network is only planned.
     """
@@ -141,6 +143,7 @@ class Site:
     options: BuildOptions
     shape: tuple[int, int]
     n_nodes: int
+    dilation: int = 1
     gives: str = "image"
     size: int = 1
     graph: Graph | None = None
@@ -197,6 +200,10 @@ class LayerKind:
     def shape(self, numbers: tuple, site: Site) -> tuple[int, int]:
         """Height and width of the output maps."""
         return site.shape
+
+    def dilation(self, numbers: tuple, site: Site) -> int:
+        """Distance of neighbours on the grid of the output maps."""
+        return site.dilation
 
     def shapes(self, numbers: tuple, site: Site) -> Shapes | None:
         """Name -> shape of the parameters that `build` will make, or None if not known in advance.

@@ -76,7 +76,8 @@ class Network(Classifier):
     @property
     def micro_batch(self) -> int:
         """Images per micro-batch; fewer for large images, so that the maps fit into the cache."""
-        fitting = MICRO_BATCH * TILE_NODES // max(self.graph.n_nodes, TILE_NODES)
+        most = min([MICRO_BATCH, *(layer.micro_batch for layer in self.layers)])
+        fitting = most * TILE_NODES // max(self.graph.n_nodes, TILE_NODES)
         return max(1, fitting // VECTOR * VECTOR if fitting >= VECTOR else fitting)
 
     @property

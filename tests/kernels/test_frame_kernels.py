@@ -1,0 +1,184 @@
+"""Kernels of the oriented layers, compiled and interpreted, against plain loops; results start as NaN."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
+from tests.layers import oriented_loops as loops
+from tigra.graph import grid_graph
+from tigra.kernels.oriented import coarsening, frames, normalising
+from tigra.layers.oriented_terms import FrameTerms
+
+SHAPES = pytest.mark.parametrize("shape, dilation", [((1, 1), 1), ((1, 5), 2), ((4, 1), 1), ((4, 5), 1), ((5, 4), 2)])
+WEIGHT, N_BATCH, N_MAPS = 0.25, 3, 2
+
+
+def test_every_kernel_is_tested_here():
+    """The names that begin with _ are called by the others."""
+    text = Path(__file__).read_text(encoding="utf-8")
+    for module in (frames, normalising, coarsening):
+        for name in every_kernel(module):
+            assert name.startswith("_") or f".{name}" in text, name
+
+
+class Case:
+    """Random maps, and frames that hold them; scratch frames are NaN inside."""
+
+    def __init__(self, shape, dilation, dtype, rng):
+        self.shape, self.dilation, self.dtype = shape, dilation, dtype
+        graph = grid_graph(shape, diagonal_weight=WEIGHT, dilation=dilation)
+        terms = FrameTerms(graph, N_BATCH, dtype)
+        self.layout, self.pitch = terms.layout, terms.pitch
+        self.edges, self.slope = terms._edges, terms._slope
+        self.rng = rng
+
+    def maps(self, *n):
+        return self.rng.standard_normal((*n, self.shape[0] * self.shape[1], N_BATCH)).astype(self.dtype)
+
+    def frames_of(self, maps):
+        """By slices: H + 2 d rows of W + 2 d nodes, zero at the rim; what lies behind a frame is NaN."""
+        (height, width), d = self.shape, self.dilation
+        whole = np.zeros((*maps.shape[:-2], height + 2 * d, width + 2 * d, N_BATCH), self.dtype)
+        whole[..., d : d + height, d : d + width, :] = maps.reshape(*maps.shape[:-2], height, width, N_BATCH)
+        rows = blank(*maps.shape[:-2], self.pitch, dtype=self.dtype)
+        used = whole.reshape(*maps.shape[:-2], -1)
+        rows[..., : used.shape[-1]] = used
+        return rows
+
+    def scratch(self, n):
+        return self.frames_of(np.full_like(self.maps(n), np.nan))
+
+    def inside(self, rows):
+        """Maps (..., H, W, B) of frames whose rim is zero."""
+        (height, width), d = self.shape, self.dilation
+        size = (height + 2 * d) * (width + 2 * d) * N_BATCH
+        whole = rows[..., :size].reshape(*rows.shape[:-1], height + 2 * d, width + 2 * d, N_BATCH)
+        found = whole[..., d : d + height, d : d + width, :]
+        assert np.count_nonzero(whole) == np.count_nonzero(found), "the rim is not zero"
+        return found
+
+    def by_loops(self, operation, *maps):
+        """Results of a function of single maps (H, W), for maps (..., N, B); (..., H, W, B) each."""
+        lead = maps[0].shape[:-2]
+        found = {}
+        for place in (*np.ndindex(*lead),):
+            for b in range(N_BATCH):
+                one = operation(*(m[place][:, b].reshape(self.shape).astype(np.float64) for m in maps))
+                for number, result in enumerate(one if isinstance(one, tuple) else (one,)):
+                    shape = (*lead, *result.shape, N_BATCH)
+                    found.setdefault(number, np.empty(shape))[(*place, ..., b)] = result
+        return [found[number] for number in sorted(found)]
+
+
+@BOTH
+@DTYPES
+@SHAPES
+def test_maps_go_into_frames_and_out_of_them(form, dtype, rtol, shape, dilation, rng):
+    case = Case(shape, dilation, dtype, rng)
+    y = case.maps(N_MAPS)
+    rows, back = blank(N_MAPS, case.pitch, dtype=dtype), blank(*y.shape, dtype=dtype)
+    form_of(frames.into_frames, form)(y, case.layout, rows)
+    np.testing.assert_array_equal(rows, case.frames_of(y))
+    form_of(frames.out_of_frames, form)(rows, case.layout, back)
+    np.testing.assert_array_equal(back, y)
+
+
+@BOTH
+@DTYPES
+@SHAPES
+def test_laplacians_and_their_adjoint_are_those_of_the_loops(form, dtype, rtol, shape, dilation, rng):
+    case = Case(shape, dilation, dtype, rng)
+    y, out = case.maps(N_MAPS), case.scratch(N_MAPS)
+    form_of(frames.frame_laplacians, form)(case.frames_of(y), case.layout, *case.edges, out)
+
+    def filtered(x):
+        return loops.laplacian(x, WEIGHT, dilation)
+
+    (expected,) = case.by_loops(filtered, y)
+    np.testing.assert_allclose(case.inside(out), expected, rtol=rtol, atol=rtol)
+    for n_powers in (1, 2, 3):  # L is symmetric, so the adjoint is the sum of L^m g_m
+        g, grad = case.maps(n_powers, N_MAPS), blank(*y.shape, dtype=dtype)
+        form_of(frames.frame_laplacians_adjoint, form)(
+            case.frames_of(g), case.layout, *case.edges, case.scratch(2), grad
+        )
+        expected = 0
+        for term in g[::-1]:
+            expected = case.by_loops(filtered, np.zeros_like(y) + expected)[0].reshape(y.shape) + term
+        np.testing.assert_allclose(grad, expected, rtol=rtol, atol=10 * rtol)
+
+
+@BOTH
+@DTYPES
+@SHAPES
+def test_products_of_gradients_and_their_adjoint_are_those_of_the_loops(form, dtype, rtol, shape, dilation, rng):
+    case = Case(shape, dilation, dtype, rng)
+    pairs, g_dot, g_cross = case.maps(2, N_MAPS), case.maps(N_MAPS), case.maps(N_MAPS)
+    dots, crosses, out = case.scratch(N_MAPS), case.scratch(N_MAPS), case.frames_of(np.full_like(pairs, np.nan))
+    arguments = case.frames_of(pairs), case.layout, *case.slope
+    form_of(frames.pair_products, form)(*arguments, case.scratch(8), dots, crosses)
+
+    def energy(a, b, g_d, g_c):
+        dot, cross = loops.products(a, b, WEIGHT, dilation)
+        return float((dot * g_d + cross * g_c).sum())
+
+    expected = case.by_loops(lambda a, b: loops.products(a, b, WEIGHT, dilation), *pairs)
+    for found, wanted in zip((dots, crosses), expected, strict=True):
+        np.testing.assert_allclose(case.inside(found), wanted, rtol=rtol, atol=rtol)
+    upstream = case.frames_of(g_dot), case.frames_of(g_cross)
+    form_of(frames.pair_products_adjoint, form)(*arguments, case.scratch(8), *upstream, out)
+    grads = case.inside(out)
+    for side, r, b in np.ndindex(2, N_MAPS, N_BATCH):  # the products are bilinear: <u, grad_a> = energy(u, b)
+        maps = [m[r, :, b].reshape(shape).astype(np.float64) for m in (*pairs, g_dot, g_cross)]
+        maps[side] = rng.standard_normal(shape)
+        found = np.vdot(maps[side], grads[side, r, ..., b])
+        assert found == pytest.approx(energy(*maps), rel=100 * rtol, abs=100 * rtol)
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("size", [1, 127, 128, 300])
+def test_kernels_of_batch_normalisation_are_those_of_the_loops(form, dtype, rtol, size, rng):
+    x, grad = rng.standard_normal((2, 3, size)).astype(dtype)
+    x[:, ::3] = 0
+    scale, shift = np.array([1.5, -0.5, 2.0], dtype), np.array([0.4, 0.6, -0.3], dtype)
+    lanes, sums, out = np.full((2, 128), np.nan, dtype), np.full((2, 3), np.nan), blank(3, size, dtype=dtype)
+    form_of(normalising.row_sums, form)(x, grad, lanes, sums)
+    wide, wide_grad = x.astype(np.float64), grad.astype(np.float64)
+    np.testing.assert_allclose(sums, [wide.sum(1), (wide * wide_grad).sum(1)], rtol=rtol, atol=size * rtol)
+    form_of(normalising.rectified, form)(x, scale, shift, out)
+    for k, q in np.ndindex(x.shape):
+        wanted = loops.rectifier(scale[k] * wide[k, q] + shift[k]) - loops.rectifier(shift[k])
+        assert out[k, q] == pytest.approx(wanted, rel=rtol, abs=rtol)
+        assert x[k, q] != 0 or out[k, q] == 0
+    sums = np.full((3, 3), np.nan)
+    form_of(normalising.rectified_gradient, form)(x, grad, scale, shift, lanes, out, sums)
+    opened = scale[:, None] * x + shift[:, None] > 0
+    np.testing.assert_array_equal(out, np.where(opened, grad, 0))
+    through = np.where(opened, wide_grad, 0)
+    wanted = [through.sum(1), (through * wide).sum(1), np.where(shift > 0, wide_grad.sum(1), 0)]
+    np.testing.assert_allclose(sums, wanted, rtol=rtol, atol=size * rtol)
+    tilt, offset = np.array([0.3, 0.0, -2.0], dtype), np.array([0.1, -0.2, 0.0], dtype)
+    wanted = scale[:, None] * wide_grad + tilt[:, None] * wide + offset[:, None]
+    form_of(normalising.through_moments, form)(x, grad, scale, tilt, offset)
+    np.testing.assert_allclose(grad, wanted, rtol=rtol, atol=rtol)
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("shape", [(2, 2), (4, 6), (3, 5), (4, 3), (1, 2), (5, 1)])
+def test_block_means_and_their_adjoint_are_those_of_the_loops(form, dtype, rtol, shape, rng):
+    y = rng.standard_normal((N_MAPS, shape[0] * shape[1], N_BATCH)).astype(dtype)
+    coarse = [loops.coarse(one.reshape(shape)) for one in y.transpose(0, 2, 1).reshape(-1, *shape)]
+    expected = np.array(coarse).reshape(N_MAPS, N_BATCH, -1).transpose(0, 2, 1)
+    out, back = blank(*expected.shape, dtype=dtype), blank(*y.shape, dtype=dtype)
+    form_of(coarsening.block_means, form)(y, *shape, out)
+    np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
+    g = rng.standard_normal(out.shape).astype(dtype)
+    form_of(coarsening.block_means_adjoint, form)(g, *shape, back)
+    for n in range(y.shape[1]):  # <C e_n, g> for every node n
+        unit = np.zeros(shape)
+        unit.flat[n] = 1
+        wanted = (loops.coarse(unit).ravel()[None, :, None] * g).sum(axis=1)
+        np.testing.assert_allclose(back[:, n], wanted, rtol=rtol, atol=rtol)

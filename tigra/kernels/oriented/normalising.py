@@ -1,0 +1,74 @@
+"""Kernels of batch normalisation of maps, `tigra.layers.MapNorm`, one map after the other.
+
+Sums run over 128 lanes, which are added in their order at the end: the same bits on every processor, and vectors of
+any width can compute them.
+"""
+
+from tigra.kernels.decorator import kernel
+
+LANES = 128
+
+
+@kernel
+def row_sums(a, b, lanes, sums):
+    """Fill sums (2, K) with the sums of a and of a * b over each row of a, b (K, n); lanes (2, 128) is scratch."""
+    for k in range(len(a)):
+        sums[0, k], sums[1, k] = _two_sums(a[k], b[k], lanes)
+
+
+@kernel
+def rectified(x, scale, shift, out):
+    """Fill out with max(scale x + shift, 0) - max(shift, 0), row by row; it is exactly 0 where x is."""
+    zero = x.dtype.type(0)
+    for k in range(len(x)):
+        s, h, row, to = scale[k], shift[k], x[k], out[k]
+        floor = max(h, zero)
+        for q in range(row.size):
+            to[q] = max(s * row[q] + h, zero) - floor
+
+
+@kernel
+def rectified_gradient(x, grad, scale, shift, lanes, out, sums):
+    """Fill out with dE/d(scale x + shift) = grad where the rectifier is open, and sums (3, K).
+
+    The sums are those of out, of out * x, and of grad where shift > 0 (through the term -max(shift, 0)), else 0.
+    """
+    zero = x.dtype.type(0)
+    for k in range(len(x)):
+        s, h, row, g, to = scale[k], shift[k], x[k], grad[k], out[k]
+        sums[2, k] = _two_sums(g, g, lanes)[0] if h > zero else 0.0
+        for q in range(row.size):
+            to[q] = g[q] if s * row[q] + h > zero else zero
+        sums[0, k], sums[1, k] = _two_sums(to, row, lanes)
+
+
+@kernel
+def through_moments(x, grad, scale, tilt, offset):
+    """Replace grad by scale * grad + tilt * x + offset, row by row."""
+    for k in range(len(x)):
+        s, t, o, row, g = scale[k], tilt[k], offset[k], x[k], grad[k]
+        for q in range(row.size):
+            g[q] = s * g[q] + t * row[q] + o
+
+
+@kernel
+def _two_sums(a, b, lanes):
+    """(sum of a, sum of a * b), in 128 lanes."""
+    first, second = lanes[0], lanes[1]
+    for q in range(LANES):
+        first[q] = second[q] = 0
+    whole = a.size // LANES * LANES
+    for start in range(0, whole, LANES):
+        x, y = a[start : start + LANES], b[start : start + LANES]
+        for q in range(LANES):
+            first[q] += x[q]
+        for q in range(LANES):
+            second[q] += x[q] * y[q]
+    for q in range(whole, a.size):
+        first[q - whole] += a[q]
+        second[q - whole] += a[q] * b[q]
+    total = product = 0.0
+    for q in range(LANES):
+        total += first[q]
+        product += second[q]
+    return total, product
