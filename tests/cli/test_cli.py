@@ -174,7 +174,7 @@ def test_settings_reach_the_training(here):
         ("--method harmnet --weight-decay 0.5", "--weight-decay has no effect here: it needs FC layers"),
         ("--architecture S[5]-FC[10] --mixing products", "--mixing has no effect here: it needs SC layers"),
         ("--architecture S[5]-FC[10] --active-set union", "--active-set has no effect here: it needs SC and DP layers"),
-        ("--architecture S[5]-FC[10] --diffusion 1", "--diffusion has no effect here: it needs SC layers"),
+        ("--architecture S[5]-FC[10] --diffusion 1", "--diffusion has no effect here: it needs SC or OC layers"),
         (
             "--architecture SC[3,3]-S[5]-FC[10] --active-set union",
             "--active-set has no effect here: it needs DP layers",

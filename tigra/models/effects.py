@@ -85,7 +85,8 @@ def check_effects(given: Mapping[str, Any], architecture: str, spelling: Callabl
             continue
         missing = [layer for layer in spec.layers if layer not in names]
         if missing and (spec.needs_all or len(missing) == len(spec.layers)):
-            written = " and ".join(layer for layer in missing if layer in LAYER_KINDS)
+            layers = [layer for layer in missing if layer in LAYER_KINDS]
+            written = " and ".join(layers) if spec.needs_all else " or ".join(layers)
             raise UsageError(
                 f"{spelling(name)} has no effect here: it needs {written} layers, and {architecture} has none;"
                 " leave it out."
