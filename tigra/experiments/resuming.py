@@ -8,6 +8,7 @@ from typing import Any
 from tigra.datasets.splits import Splits, split_hash
 from tigra.errors import DatasetError, ModelFileError, TigraError
 from tigra.experiments.runs import NetworkRun, Run, Watch
+from tigra.files.cache import cache_folder
 from tigra.model_file import Model, save
 from tigra.models.classifier import Classifier
 from tigra.models.network import Network
@@ -22,6 +23,7 @@ class FinishedRun(Run):
 
     def __init__(self, model: Model, splits: Splits):
         self.found, self.splits = model, splits
+        model.network.keep_features_in(cache_folder())  # those of the report that was cut off are not lost
         self.can_resume = isinstance(model.network, Network)
         self._facts = super().facts | {"seed": splits.options.get("seed", 0)}
         if self.can_resume:
