@@ -30,6 +30,7 @@ GREY_LEVELS = 65535  # 16 bits: exact for 8-bit and 16-bit pictures
 WHOLE = 2**24  # pixels up to which a picture is scaled at once, larger ones strip by strip
 STRIP = 2**20  # pixels in a strip, so that only the decoded picture itself takes much memory
 AT_ONCE = 2**26  # pixels that all threads together may decode at a time; a larger picture is decoded alone
+IN_FLOATS = 4  # pixels of a decoded picture that take as much memory as a pixel of the result
 HEAVY = dict.fromkeys(("WEBP", "AVIF", "JPEG2000"), 3)  # their decoders take this many times the usual memory
 BLOCK = 2**26  # bytes; glibc returns blocks from 32 MB on
 TURNS = {
@@ -83,10 +84,10 @@ def decode_image(file, name, shape: tuple[int, int], invert: bool = False) -> np
     try:
         with (
             Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats()) as picture,
-            _IN_FLIGHT.pixels(_checked_size(picture, name)),
+            _IN_FLIGHT.pixels(_checked_size(picture, name) + IN_FLOATS * shape[0] * shape[1]),
             contextlib.closing(picture),  # releases its memory
         ):
-            grey = _fitted(_grey(picture), shape, name, invert)
+            return _rounded(_fitted(_grey(picture), shape, name, invert))
     except (MemoryError, TigraError):  # out of memory: not the fault of the picture
         raise
     except Image.DecompressionBombError as error:  # twice Pillow's own limit
@@ -99,7 +100,13 @@ def decode_image(file, name, shape: tuple[int, int], invert: bool = False) -> np
         raise ImageError(f"{name} is damaged and cannot be read ({error}).") from error
     except Exception as error:  # decoders of Pillow raise almost anything on damaged files
         raise ImageError(f"{name} is damaged and cannot be read ({type(error).__name__}).") from error
-    return np.rint(np.clip(grey, 0.0, 1.0).astype(np.float64) * GREY_LEVELS) / GREY_LEVELS
+
+
+def _rounded(grey: np.ndarray) -> np.ndarray:
+    """Return whole multiples of 1 / GREY_LEVELS."""
+    levels = np.clip(grey, 0.0, 1.0).astype(np.float64)
+    levels *= GREY_LEVELS
+    return np.divide(np.rint(levels, out=levels), GREY_LEVELS, out=levels)
 
 
 def _checked_size(picture: Image.Image, name) -> int:

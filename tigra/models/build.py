@@ -128,11 +128,14 @@ class Plan:
         One entry per layer.
     graph : Graph or None
         The custom graph, or None for the grid.
+    is_loading : bool
+        Whether a model file will overwrite all parameters (`Site.is_loading`).
     """
 
     options: BuildOptions
     steps: list[tuple[LayerKind, Item, Site]]
     graph: Graph | None = None
+    is_loading: bool = False
 
     @classmethod
     def of(cls, options: BuildOptions, graph: Graph | None = None) -> Plan:
@@ -204,7 +207,8 @@ class Plan:
         graph = graphs[pixels]
         layers: list[Layer] = []
         for kind, item, site in self.steps:
-            built = kind.build(item.numbers, replace(site, graph=graphs[site.shape, site.dilation], rng=rng))
+            place = replace(site, graph=graphs[site.shape, site.dilation], rng=rng, is_loading=self.is_loading)
+            built = kind.build(item.numbers, place)
             _check_built(kind, item, site, built)
             layers += built
         network = Network(layers, graph, options)
@@ -212,7 +216,9 @@ class Plan:
         return network
 
 
-MODEL_KINDS[Network.kind] = lambda options, graph: Plan.of(BuildOptions.from_json(options), graph)
+MODEL_KINDS[Network.kind] = lambda options, graph: replace(
+    Plan.of(BuildOptions.from_json(options), graph), is_loading=True
+)
 
 
 def _with_unwritten(items: list[Item], site: Site, n_classes: int) -> Iterator[tuple[LayerKind, Item]]:

@@ -138,6 +138,8 @@ class Site:
         The graph of the layer's input. While the network is only planned, the user's custom graph or None.
     rng : Generator or None
         For the initial parameters; None while the network is only planned.
+    is_loading : bool
+        Whether a model file will overwrite all parameters, so that initial values that take long may be left out.
     """
 
     options: BuildOptions
@@ -148,6 +150,7 @@ class Site:
     size: int = 1
     graph: Graph | None = None
     rng: np.random.Generator | None = None
+    is_loading: bool = False
 
     @property
     def dtype(self) -> str:

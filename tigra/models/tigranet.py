@@ -13,6 +13,8 @@ The linear layer to the classes is added automatically.
 
 from __future__ import annotations
 
+import numpy as np
+
 from tigra.errors import ArchitectureError
 from tigra.layers import (
     Coarsen,
@@ -107,6 +109,9 @@ class SpectralConvKind(LayerKind):
         options, start = site.options, (site.graph, site.size, *numbers, site.rng, site.dtype)
         if options.mixing in PAIRED_MIXINGS:
             return [PairedConv.init(*start, options.active_set, PAIRED_MIXINGS[options.mixing], options.diffusion)]
+        if site.is_loading:  # fitting thousands of windows takes minutes
+            zeros = {name: np.zeros(shape, site.dtype) for name, shape in self.shapes(numbers, site).items()}
+            return [SpectralConv(site.graph, **zeros, active_set=options.active_set)]
         return [SpectralConv.init(*start, options.mixing, options.active_set)]
 
 
