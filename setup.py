@@ -65,10 +65,13 @@ if __name__ == "__main__":  # tests import this file for the function above
         extras_require={
             "docs": DOCS,
             "figures": ["matplotlib>=3.7"],
+            "sklearn": ["scikit-learn>=1.6"],
             "test": [
                 "pytest>=7",
                 "ruff==0.17.5",  # exact: another version finds other things
                 "mypy==2.4.1",
+                "scikit-learn==1.7.2",  # exact: another version has other checks; the last one for Python 3.10
+                "pandas>=2.2",
                 "nbclient>=0.10,<1",  # runs docs/first_gradient.ipynb
                 "ipykernel>=6.29,<8",
                 *DOCS,

@@ -7,6 +7,7 @@ formulas become MathML, which browsers draw without a script, and the theme's fo
 import os
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 from docutils import nodes
@@ -35,6 +36,7 @@ nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True}
+autodoc_mock_imports = [] if find_spec("sklearn") else ["sklearn", "joblib"]  # pages are the same without them
 autoclass_content = "class"
 napoleon_google_docstring = False
 napoleon_use_ivar = True  # no second entry for an attribute that is a member, too

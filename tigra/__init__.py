@@ -18,6 +18,7 @@ The other packages and modules support them:
     baselines/      ConvNet, STN, HarmNet, DeepScat, nearest neighbour; TIGraNet needs none of them
     experiments/    recipes, methods, runs, tables, records, reproduction
     figures/        all plots, and the numbers they show
+    sklearn/        estimators for scikit-learn; not imported by `import tigra`
 
     errors.py       exceptions                  options.py      all options (option_fields.py: their base class)
     seeding.py      generators by purpose       model_file.py   save, load, packaged models

@@ -37,9 +37,18 @@ def suited(architecture: str, image_shape, labels: np.ndarray) -> str:
     """
     wave, plane = parse_architecture(architecture)
     order, octaves = map(int, wave.numbers)
-    octaves = min(octaves, max(1, int(min(image_shape)).bit_length() - 1))
+    octaves = suited_octaves(octaves, image_shape)
     most = max(1, largest_dimension(np.asarray(labels), n_features(order, octaves)))
     return f"W[{order}, {octaves}]-PCA[{min(plane.numbers[0], most)}]"
+
+
+def suited_octaves(octaves: int, image_shape) -> int:
+    """Limit octaves J to the size of the image: the widest average, 2^J pixels, stays inside it.
+
+    >>> suited_octaves(5, (28, 28))
+    4
+    """
+    return min(octaves, max(1, int(min(image_shape)).bit_length() - 1))
 
 
 def fit_deepscat(
