@@ -48,8 +48,10 @@ def distinct(images: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Wei
 
     Examples
     --------
-    >>> distinct(np.array([[[1.0]], [[2.0]], [[1.0]]]), np.array([0, 0, 0]), np.array([1.0, 1.0, 3.0])).weights
-    array([1., 4.])
+    >>> images = np.array([1.0, 2.0, 1.0]).reshape(3, 1, 1)
+    >>> found = distinct(images, labels=np.zeros(3, int), weights=np.array([1.0, 1.0, 3.0]))
+    >>> sorted(zip(found.images.ravel().tolist(), found.weights.tolist()))
+    [(1.0, 4.0), (2.0, 1.0)]
     """
     places: dict[bytes, list[int]] = {}
     for place, (image, label) in enumerate(zip(images, labels, strict=True)):
