@@ -20,6 +20,9 @@ from tigra.experiments.tables import ANGLES, TABLES, Row
 DOCS = Path(__file__).parents[1] / "docs"
 METHODS = {
     ("tigranet", "paper"): "TIGraNet, as printed",
+    ("tigranet", "repaired"): "TIGraNet, repaired",
+    ("tigranet", "achiral"): "TIGraNet, achiral",
+    ("tigranet", "pooled"): "TIGraNet, pooled",
     ("tigranet", "best"): "TIGraNet, best",
     ("convnet", "best"): "ConvNet, He initialisation",
     ("convnet", "paper"): "ConvNet, U[-1, 1] initialisation",
@@ -34,12 +37,13 @@ NAMES = {"cubic": "rotated, cubic", "linear": "rotated, linear"} | {
     "whole pixels": "shifted, whole pixels",
     "real, cubic": "shifted, fractions of pixels",
 }
-HEADLINES = [  # words, table, rows of TIGraNet as printed, TIGraNet at its best, ConvNet
-    ("MNIST-012: digits 0, 1, 2 at any angle", "mnist-012", "paper", "best", "convnet-best"),
-    ("MNIST-rot: digits 0 to 8 at any angle", "mnist-rot-trans", "rot-paper", "rot-best", "rot-convnet-best"),
-    ("MNIST-trans: digits 0 to 8, shifted", "mnist-rot-trans", "trans-paper", "trans-best", "trans-convnet-best"),
-    ("ETH-80: objects seen from other views", "eth-80", "paper", "best", "convnet-best"),
-    ("ETH-80: objects never seen", "eth-80", "paper-object", "best-object", "object-convnet-best"),
+ROWS = "paper", "repaired", "achiral", "best", "convnet-best"  # of TIGraNet, and of ConvNet
+HEADLINES = [  # words, table, rows
+    ("MNIST-012: digits 0, 1, 2 at any angle", "mnist-012", *ROWS),
+    ("MNIST-rot: digits 0 to 8 at any angle", "mnist-rot-trans", *(f"rot-{key}" for key in ROWS)),
+    ("MNIST-trans: digits 0 to 8, shifted", "mnist-rot-trans", *(f"trans-{key}" for key in ROWS)),
+    ("ETH-80: objects seen from other views", "eth-80", *ROWS),
+    ("ETH-80: objects never seen", "eth-80", *(f"{key}-object" for key in ROWS[:-1]), "object-convnet-best"),
 ]
 Records = dict[int, dict]
 
@@ -104,10 +108,11 @@ def headlines(found: dict[str, dict[str, Records]]) -> str:
     for words, table, *keys in HEADLINES:
         rows = {row.key: row for row in TABLES[table].rows}
         of_rows = [found[table].get(key, {}) for key in keys]
-        first = next(iter(TABLES[table].tests[rows[keys[1]].dataset]))
+        best = rows[keys[3]]
+        first = next(iter(TABLES[table].tests[best.dataset]))
         cells = [spread(tested(records, first)) for records in of_rows]
-        lines.append([words, rows[keys[1]].paper or "-", *cells])
-    columns = ["TIGraNet, the paper's number", *(METHODS["tigranet", name] for name in ("paper", "best"))]
+        lines.append([words, best.paper or "-", *cells])
+    columns = ["TIGraNet, the paper's number", *(METHODS["tigranet", name] for name in ("paper", "repaired", "achiral", "best"))]
     return markdown(["tested on", *columns, METHODS["convnet", "best"]], lines)
 
 

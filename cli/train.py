@@ -63,7 +63,9 @@ from .shared.signals import StopSignals
     type=RecipeName(),
     default="best",
     show_default=True,
-    help="Settings for the options that you do not give: the best that we found, or the paper's.",
+    help="Settings for the options that you do not give. `best` tells left from right. `achiral` treats mirror images"
+    " alike; choose it where objects may be seen from either side. `repaired` is the paper's network with standardised"
+    " statistics, `paper` the paper as printed.",
 )
 @click.option(
     "--method",

@@ -90,14 +90,15 @@ class RecipeName(click.ParamType):
     """The name of a recipe; each method has its own, which are checked later."""
 
     name = "recipe"
+    names = "best", "pooled", "achiral", "repaired", "paper"  # as in tigra.experiments.recipes, which is slow to import
 
     def get_metavar(self, param, ctx=None):
         """Return the recipes of TIGraNet."""
-        return "[best|paper]"
+        return f"[{'|'.join(self.names)}]"
 
     def shell_complete(self, ctx, param, incomplete):
         """Complete the recipes of TIGraNet."""
-        return _completions(("best", "paper"), incomplete)
+        return _completions(self.names, incomplete)
 
 
 def _import_modules(ctx, param, names) -> tuple[str, ...]:

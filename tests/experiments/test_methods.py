@@ -69,7 +69,7 @@ def test_a_method_needs_a_name_of_its_own(monkeypatch):
 
 def test_an_old_recipe_is_read_and_equal_to_one_that_is_spelt_out():
     """Version 0.1 had other names, and recipes that left out what was a default."""
-    recipe = RECIPES["eth-80"]["best"]
+    recipe = RECIPES["eth-80"]["achiral"]
     old = recipe.to_json()
     for new, before in (("background", "ground"), ("active_set", "active"), ("deviation_floor", "floor")):
         old["network"][before] = old["network"].pop(new)
@@ -78,4 +78,4 @@ def test_an_old_recipe_is_read_and_equal_to_one_that_is_spelt_out():
     old["network"]["floor"] = 0.5
     assert Recipe.from_json(old) != recipe
     with pytest.warns(DeprecationWarning, match="objects now"):
-        assert tigra.RECIPES["eth-80"]["best"]["fit"]["epochs"] == 20
+        assert tigra.RECIPES["eth-80"]["achiral"]["fit"]["epochs"] == 20

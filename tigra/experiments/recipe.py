@@ -68,10 +68,16 @@ class Recipe:
         of_fit = {name: value for name, value in changes.items() if name in FitOptions.specs()}
         of_network = NetworkOptions.resolved({n: value for n, value in changes.items() if n not in of_fit})
         unused: dict[str, Any] = {}  # options of the recipe that the changes make meaningless
-        if of_network.get("mixing", "pairs") not in PAIRED_MIXINGS:
-            unused = {"diffusion": 0} | ({"active_set": "map"} if self.network.active_set == "all" else {})
+        architecture = of_network.get("architecture", self.network.architecture)
+        pairs_maps = of_network.get("mixing", self.network.mixing) in PAIRED_MIXINGS
+        if not pairs_maps:
+            unused = {"active_set": "map"} if self.network.active_set == "all" else {}
+        if not pairs_maps and "OC" not in architecture:
+            unused |= {"diffusion": 0}
         if of_network.get("standardise") is False:
-            unused |= {"deviation_floor": 0.0, "log_offset": 0.0}
+            unused |= {"deviation_floor": 0.0, "log_offset": 0.0, "batch_norm": False}
+        if of_network.get("deviation_floor"):
+            unused |= {"batch_norm": False}
         of_network = unused | of_network
         return Recipe(
             network=self.network.with_changes(of_network),

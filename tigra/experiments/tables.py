@@ -83,7 +83,8 @@ FIFTH = {
 }  # of MNIST's training digits: the curve needs many networks, and DeepScat's features take long
 
 ON_ROTATED = "trained on rotated digits"
-AS_PRINTED, BEST = "TIGraNet, as printed", "TIGraNet, best"
+AS_PRINTED, REPAIRED = "TIGraNet, as printed", "TIGraNet, repaired"
+ACHIRAL, POOLED, BEST = "TIGraNet, achiral", "TIGraNet, pooled", "TIGraNet, best"
 ETH_80 = {"convnet": "80.1", "stn": "45.1", "harmnet": "94.0", "deepscat": "87.3"}
 ANGLES = 2, 4, 8, 16, "random"
 
@@ -123,8 +124,11 @@ TABLES = {
         "Table 2 [tab:comparison]: MNIST-012, test digits rotated by any angle",
         (
             Row("paper", AS_PRINTED, "mnist-012", "94 +- 0.42", recipe="paper", data=ALL_012, runs=10),
+            Row("repaired", REPAIRED, "mnist-012", "94 +- 0.42", recipe="repaired", data=ALL_012, runs=10),
+            Row("achiral", ACHIRAL, "mnist-012", "94 +- 0.42", recipe="achiral", data=ALL_012, runs=10),
             Row("best", BEST, "mnist-012", "94 +- 0.42", data=ALL_012, runs=10),
             Row("paper-turned", f"{AS_PRINTED}, {ON_ROTATED}", "mnist-012", recipe="paper", data=TURNED_012),
+            Row("achiral-turned", f"{ACHIRAL}, {ON_ROTATED}", "mnist-012", recipe="achiral", data=TURNED_012),
             Row("best-turned", f"{BEST}, {ON_ROTATED}", "mnist-012", data=TURNED_012),
             *_others("mnist-012", {"convnet": "55 +- 5", "stn": "50 +- 5"}, data=ALL_012, runs=10),
             *_others("mnist-012", {"harmnet": ""}, data=ALL_012),
@@ -140,11 +144,16 @@ TABLES = {
         "Table 3 [tab:all_digit]: MNIST-rot and MNIST-trans",
         (
             Row("rot-paper", f"MNIST-rot, {AS_PRINTED}", "mnist-rot", "83.8", recipe="paper"),
+            Row("rot-repaired", f"MNIST-rot, {REPAIRED}", "mnist-rot", "83.8", recipe="repaired"),
+            Row("rot-achiral", f"MNIST-rot, {ACHIRAL}", "mnist-rot", "83.8", recipe="achiral"),
+            Row("rot-pooled", f"MNIST-rot, {POOLED}", "mnist-rot", "83.8", recipe="pooled"),
             Row("rot-best", f"MNIST-rot, {BEST}", "mnist-rot", "83.8"),
             *_others("mnist-rot", {"convnet": "44.3", "stn": "44.5"}, "rot-", "MNIST-rot, "),
             *_others("mnist-rot", {"harmnet": ""}, "rot-", "MNIST-rot, "),
             *_others("mnist-rot", {"deepscat": ""}, "rot-", "MNIST-rot, 10,000 digits: ", data=FIFTH, runs=1),
             Row("trans-paper", f"MNIST-trans, {AS_PRINTED}", "mnist-trans", "79.6", recipe="paper"),
+            Row("trans-repaired", f"MNIST-trans, {REPAIRED}", "mnist-trans", "79.6", recipe="repaired"),
+            Row("trans-achiral", f"MNIST-trans, {ACHIRAL}", "mnist-trans", "79.6", recipe="achiral"),
             Row("trans-best", f"MNIST-trans, {BEST}", "mnist-trans", "79.6"),
             *_others("mnist-trans", {"convnet": "43.5", "stn": "67.1"}, "trans-", "MNIST-trans, "),
             *_others("mnist-trans", {"harmnet": ""}, "trans-", "MNIST-trans, "),
@@ -158,10 +167,14 @@ TABLES = {
         (
             Row("nearest", "1 nearest neighbour on pixels", "eth-80", method="nearest", runs=5),
             Row("paper", AS_PRINTED, "eth-80", "95.1", recipe="paper", runs=5),
+            Row("repaired", REPAIRED, "eth-80", "95.1", recipe="repaired", runs=5),
+            Row("achiral", ACHIRAL, "eth-80", "95.1", recipe="achiral", runs=5),
             Row("best", BEST, "eth-80", "95.1", runs=5),
             *_others("eth-80", ETH_80, runs=5),
             Row("nearest-object", "by object: 1 nearest neighbour on pixels", "eth-80", method="nearest",
                 data=BY_OBJECT, over="fold", runs=10),
+            Row("achiral-object", f"by object: {ACHIRAL}", "eth-80", recipe="achiral", data=BY_OBJECT, over="fold",
+                runs=10),
             Row("best-object", f"by object: {BEST}", "eth-80", data=BY_OBJECT, over="fold", runs=10),
             *_others("eth-80", dict.fromkeys(ETH_80, ""), "object-", "by object: ", data=BY_OBJECT, over="fold",
                      runs=10),
@@ -174,6 +187,12 @@ TABLES = {
             Row("upright", f"{BEST}, K = 1 (upright)", "mnist-rot", data=FIFTH),
             *(
                 Row(f"turned-{k}", f"{BEST}, K = {k}", "mnist-rot", data=FIFTH | {"train_rotations": k}, runs=1)
+                for k in ANGLES
+            ),
+            Row("achiral-upright", f"{ACHIRAL}, K = 1 (upright)", "mnist-rot", recipe="achiral", data=FIFTH),
+            *(
+                Row(f"achiral-turned-{k}", f"{ACHIRAL}, K = {k}", "mnist-rot", recipe="achiral",
+                    data=FIFTH | {"train_rotations": k}, runs=1)
                 for k in ANGLES
             ),
             *(

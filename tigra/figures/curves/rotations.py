@@ -10,6 +10,7 @@ from tigra.errors import UsageError
 
 STYLES = {  # (method, recipe): colour, marker and its inside, line, label; distinct without colour, too
     ("tigranet", "best"): ("#d55e00", "o", "#d55e00", "-", "TIGraNet"),
+    ("tigranet", "achiral"): ("#d55e00", "o", "white", ":", "TIGraNet, achiral"),
     ("convnet", "best"): ("#0072b2", "s", "#0072b2", "-", "ConvNet, He initialisation"),
     ("convnet", "paper"): ("#0072b2", "s", "white", ":", "ConvNet, U[-1, 1]"),
     ("stn", "best"): ("#009e73", "^", "#009e73", "--", "STN, He initialisation"),
