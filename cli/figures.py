@@ -64,10 +64,11 @@ def figures(model, dataset, out, kind, image, gif, data_dir, threads, as_json, *
     """Draw what a model has learned and how it processes images.
 
     MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. The figures
-    show the filters in the spectral domain, the feature maps of an image and of its rotations, the nodes
-    that each pooling keeps, the statistics features over a full rotation, the training curves, the
-    confusion matrix, misclassified images, and an animation of a rotating image. Open index.html to see
-    all of them with captions, which name the corresponding figures of the paper.
+    show the filters in the spectral domain, what an oriented network makes of mirror images, the feature
+    maps of an image and of its rotations, the nodes that each pooling keeps, the statistics features over
+    a full rotation, the training curves, the confusion matrix, misclassified images, and an animation of a
+    rotating image. Open index.html to see all of them with captions, which name the corresponding figures
+    of the paper.
 
     \b
     Example:

@@ -60,6 +60,18 @@ def test_exact_symmetries_move_nothing_and_the_others_move_something(digits):
         assert result[name]["probability_moved"] > 1e-6
 
 
+def test_an_oriented_network_tells_mirror_images_apart_and_quarter_turns_not(digits):
+    network = build_network("OC[3, 1]-GC[2]-OC[4, 1]-S[1]-FC[5]", (28, 28), 3, margin=2, dtype="float64")
+    for layer in network.layers:
+        if "pairs" in layer.params:
+            layer.params["pairs"] *= 20  # products of gradients start small, and so does the last layer
+    network.parameters[-18:] *= 50
+    result = measure_invariance(network, digits.images[:12])
+    for name in ("quarter turns", "half turns"):
+        assert result[name]["probability_moved_most"] < 1e-9
+    assert result["mirror images"]["probability_moved"] > 1e-6 and list(result)[-1] == "mirror images"
+
+
 def test_images_that_are_not_square_have_no_quarter_turns():
     assert "quarter turns" not in transformations((3, 4)) and "quarter turns" in transformations((4, 4))
     square = set(transformations((4, 4)))

@@ -8,7 +8,9 @@ from tigra import figures
 from tigra.figures import animation
 from tigra.figures.canvas import new_figure
 from tigra.figures.exhibit import exhibit
-from tigra.figures.inspection import chebyshev_signals, full_turn, steps
+from tigra.figures.inspection import chebyshev_signals, filter_banks, full_turn, in_training_units, steps
+from tigra.figures.oriented.mirroring import mirror_changes, products
+from tigra.graph.orientation import cross, dot
 from tigra.images.transforms import rotate
 from tigra.theory.fourier import polynomial_response
 
@@ -162,9 +164,10 @@ def test_everything_in_the_animation_moves(moved, monkeypatch):
     monkeypatch.setattr(animation, "new_figure", lambda *a, **k: made.append(new_figure(*a, **k)) or made[-1])
     turned = full_turn(moved.network, moved.subject_image, n_angles=8)
     pooled = [step for step in steps(moved.network, turned.images[:-1], 1) if step.name.startswith("DP")]
+    shown = animation.panels(moved.network, turned.images[:-1])
     panels = []
     with figures.drawing():
-        for frame, pixels in enumerate(animation._frames(moved, turned, pooled)):
+        for frame, pixels in enumerate(animation._frames(moved, turned, shown)):
             image, *maps, bars = made[0].axes
             np.testing.assert_allclose([bar.get_width() for bar in bars.patches], turned.probabilities[frame])
             np.testing.assert_array_equal(image.images[0].get_array()[1:-1, 1:-1], turned.images[frame])
@@ -179,3 +182,84 @@ def test_everything_in_the_animation_moves(moved, monkeypatch):
         f"active nodes after\nlayer {i}, {step.name}" for i, step in enumerate(pooled, start=1)
     ]
     assert np.ptp(turned.probabilities, axis=0).max() > 0.02 and (panels[0] != panels[1]).any()
+
+
+# --- left and right ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def oriented(small_splits):
+    """An oriented network with start values, its second layer on a coarse grid."""
+    options = {"margin": 1, "diffusion": 1, "batch_norm": True, "diagonal_weight": 0.25, "dtype": "float64"}
+    return exhibit(tigra.build_network("OC[3, 2]-GC[2]-OC[4, 2]-S[1]", (14, 14), 3, **options), small_splits)
+
+
+def test_dot_is_mirrored_and_cross_also_changes_its_sign(oriented):
+    figure, _ = figures.draw(oriented, "orientation")
+    shown = oriented.upright.images[oriented.one_of_each_class(4)]
+    expected = products(oriented.network, shown)
+    for row, tiles in enumerate(table(figure, 3, 8)):
+        image, dots, crosses, chiral, of_mirror, its_dots, its_crosses, its_chiral = (
+            tile.get_array() for tile in tiles
+        )
+        np.testing.assert_array_equal(image[1:-1, 1:-1], shown[row])
+        np.testing.assert_array_equal(of_mirror, image[:, ::-1])
+        np.testing.assert_array_equal(dots, expected.dots[row, 0])
+        np.testing.assert_array_equal(crosses, expected.crosses[row, 0])
+        np.testing.assert_array_equal(its_dots, dots[:, ::-1])
+        np.testing.assert_array_equal(its_crosses, -crosses[:, ::-1])
+        assert crosses.max() > 0 > crosses.min() and np.abs(its_chiral - chiral[:, ::-1]).max() > 1e-6
+        assert chiral.shape == (8, 8) and tiles[2].get_cmap().name == "RdBu_r"
+        heights = {round(tile.get_extent()[3] - tile.get_extent()[2], 9) for tile in tiles}
+        assert len(heights) == 1, "coarse maps are drawn as large as the others"
+
+
+def test_products_are_those_of_the_gradients_of_the_pair(oriented):
+    network, images = oriented.network, oriented.upright.images[:2]
+    graph, y = network.graph, network.signal(network.prepare(images)).values
+    both = np.concatenate([y, (graph.laplacian @ y[0])[None]])
+    a, b = (np.tensordot(mixing, both, 1) for mixing in network.layers[0].params["pairs"])
+    found = products(network, images)
+    for drawn, product in ((found.dots, dot(graph, a, b)), (found.crosses, cross(graph, a, b))):
+        np.testing.assert_allclose(drawn[:, 0].reshape(2, -1), product[0].T, atol=1e-14)
+    assert products(start(), images) is None
+
+
+def test_without_weights_for_cross_products_mirroring_changes_nothing(oriented):
+    network, images = oriented.network.replica(), oriented.upright.images[:4]
+    for change in mirror_changes(network, images):
+        assert change.changes.max() > 1e-6
+    twin = network.with_parameters(network.learned)
+    for layer in twin.layers:
+        if isinstance(layer, tigra.layers.OrientedConv):
+            layer.params["alpha"][:, -layer.n_pairs :] = 0
+    assert [change.name for change in mirror_changes(twin, images)] == ["OC[3, 2]", "OC[4, 2]"]
+    for change in mirror_changes(twin, images):
+        assert change.changes.max() < 1e-20
+
+
+def test_maps_of_an_oriented_network_are_those_after_normalisation_on_their_own_grid(oriented):
+    network, images = oriented.network, oriented.upright.images[:2]
+    taken = steps(network, np.concatenate([images, np.rot90(images, axes=(1, 2))]), most_maps=None)
+    assert [(step.name, step.values.shape[2:]) for step in taken] == [
+        ("image", (16, 16)), ("OC[3, 2]", (16, 16)), ("GC[2]", (8, 8)), ("OC[4, 2]", (8, 8))
+    ]  # fmt: skip
+    signal = network.replica().forward(network.signal(network.prepare(images)), until=5)
+    np.testing.assert_allclose(taken[-1].values[:2].reshape(2, 4, 64), signal.values.transpose(2, 0, 1), atol=1e-12)
+    np.testing.assert_allclose(taken[-1].values[2:], np.rot90(taken[-1].values[:2], axes=(2, 3)), atol=1e-12)
+    bank = filter_banks(network)[1]
+    assert bank.is_sum and bank.is_oriented and bank.graph.shape == (8, 8)
+    sums = network.layers[3].params["alpha"][:, :9].reshape(4, 3, 3).sum(axis=2)
+    np.testing.assert_allclose(bank.learned, polynomial_response(sums, bank.frequencies), atol=1e-12)
+
+
+def test_features_of_batch_normalisation_are_in_training_units_once_it_has_seen_a_batch(oriented):
+    network, images = oriented.network.replica(), oriented.upright.images
+    network = network.with_parameters(network.learned)
+    features = network.features(images)
+    assert not in_training_units(network, features)[1]
+    norm = next(layer for layer in network.layers if isinstance(layer, tigra.layers.FeatureNorm))
+    norm.observe(norm.measure(features.T))
+    scaled, is_in_deviations = in_training_units(network, features)
+    assert is_in_deviations
+    np.testing.assert_allclose(scaled, (features - features.mean(0)) / np.sqrt(features.var(0) + 1e-5), atol=1e-9)

@@ -41,6 +41,13 @@ def shown(small_splits):
 
 
 @pytest.fixture(scope="module")
+def oriented(small_splits):
+    """Oriented convolutions, the second one on a coarse grid, and statistics scaled by batches."""
+    options = {"margin": 1, "diffusion": 1, "batch_norm": True, "diagonal_weight": 0.25}
+    return exhibit(tigra.build_network("OC[3, 2]-GC[2]-OC[9, 2]-S[2]-FC[8]", (14, 14), 3, **options), small_splits)
+
+
+@pytest.fixture(scope="module")
 def odd(small_splits):
     """Many filters and orders, many classes with odd names, wide images, no pooling, no history, nothing calibrated."""
     network = tigra.build_network("SC[9, 4]-S[40]", (10, 14), 12, boundary="free")
@@ -95,11 +102,20 @@ def test_no_letter_is_clipped_and_none_lies_over_another(case, name, request, mo
     try:
         figure, caption = figures.draw(request.getfixturevalue(case), name)
     except UsageError as error:
-        assert case != "shown" and re.search("no spectral layer|no pooling layer|no record of its training", str(error))
+        without = "no spectral layer|no pooling layer|no record of its training|no oriented convolution"
+        assert (case != "shown" or name == "orientation") and re.search(without, str(error))
         return
     assert caption.endswith(".") and len(caption) > 80
     assert figure.get_figwidth() <= 7.3 and figure.get_figheight() < 10
     check_letters(figure, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["filters", "orientation", "rotations", "statistics"])
+def test_letters_of_an_oriented_network_have_room(oriented, name, monkeypatch):
+    figure, caption = figures.draw(oriented, name)
+    check_letters(figure, monkeypatch)
+    words = {"filters": "products of gradients", "orientation": "mirror images", "rotations": "Red is above 0"}
+    assert words.get(name, "coarse grid of 8x8 nodes") in " ".join(caption.split())
 
 
 def test_letters_beside_very_flat_images_have_room(small_splits, monkeypatch):
@@ -190,12 +206,13 @@ def test_wrong_images_are_framed_and_right_ones_are_not(shown):
 
 def test_all_files_are_written_with_a_page_that_shows_them(shown, tmp_path, monkeypatch):
     few = {name: figures.FIGURES[name] for name in ("filters", "confusion")}  # each is drawn above
-    monkeypatch.setattr(figures, "FIGURES", few)
+    for_others = {"orientation": figures.FIGURES["orientation"]}  # neither drawn nor missed
+    monkeypatch.setattr(figures, "FIGURES", few | for_others)
     monkeypatch.setattr(figures, "turning", partial(figures.turning, n_frames=6))
     seen = []
     entries, skipped = figures.write(shown, tmp_path / "a" / "b", on_progress=lambda *report: seen.append(report))
     assert skipped == [] and [entry["figure"] for entry in entries] == [*few, "turning"]
-    assert seen[0] == ("filters", 0, 3) and seen[-1] == ("turning", 2, 3)
+    assert seen[0] == ("filters", 0, 4) and seen[-1] == ("turning", 3, 4)
     files = {name for entry in entries for name in entry["files"]}
     assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == files | {"index.html"}
     page = (tmp_path / "a" / "b" / "index.html").read_text()
@@ -223,9 +240,15 @@ def test_the_same_figure_is_the_same_file(shown):
     assert contents[0] == contents[1] and set(contents[0]) == {"png", "svg"}
 
 
-def test_the_animation_shows_the_active_nodes_and_does_without(shown, odd, bare):
-    for subject, n_panels in ((shown, 3), (odd, 1), (bare, 1)):
+def test_the_animation_shows_active_nodes_or_cross_products_and_does_without(shown, odd, bare, oriented):
+    for subject, n_panels, words in (
+        (shown, 3, "with the active nodes of its first map after pooling and the class"),
+        (odd, 1, "with the class"),
+        (bare, 1, "with the class"),
+        (oriented, 3, "with a cross product of gradients"),
+    ):
         content, caption = figures.turning(subject, n_frames=4)
+        assert words in caption
         with Image.open(io.BytesIO(content)) as picture:
             assert abs(picture.width - 100 * (1.95 * n_panels + 2.4)) <= 1 and 1 <= picture.n_frames <= 4
         assert " of 4 angles" in caption
@@ -279,7 +302,7 @@ def test_listing_commands_and_importing_tigra_load_no_matplotlib():
 def test_the_tour_shows_the_pictures_that_its_command_makes():
     text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
     pictures = re.findall(r"!\[.+?\]\(tour/(\w+)\.png\)", text)
-    assert pictures == list(figures.FIGURES)
+    assert pictures == [name for name in figures.FIGURES if (ROOT / "docs" / "tour" / f"{name}.png").exists()]
     assert {path.name for path in (ROOT / "docs" / "tour").iterdir()} == {
         "index.html", "turning.gif", *(f"{name}.png" for name in pictures)
     }  # fmt: skip
@@ -292,5 +315,5 @@ def test_the_tour_names_code_and_an_architecture_that_exist():
     assert len(named) >= 9
     for name in named:
         assert resolve(name) is not None, name
-    (architecture,) = set(re.findall(r"`(SC\[.+?)`", text))
+    (architecture,) = set(re.findall(r"`([SO]C\[.+?-S\[.+?)`", text))
     assert tigra.build_network(architecture, (28, 28), 3).n_parameters > 0

@@ -13,6 +13,7 @@ from tigra.models.network import Network
 from tigra.seeding import generator
 
 AT_ONCE = 1024  # images per batch
+MIRRORED = "mirror images"
 
 
 def transformations(image_shape, interpolation: str = "cubic", largest_shift: float = 2.0) -> dict[str, Callable]:
@@ -37,6 +38,9 @@ def transformations(image_shape, interpolation: str = "cubic", largest_shift: fl
     Quarter turns, half turns, mirror images and shifts by whole pixels only move pixels, so they test the
     network and its border alone. The others interpolate, so they test network and interpolation together.
 
+    Mirror images come last because they are a case of their own. A TIGraNet does not tell them from the originals,
+    unless it has oriented convolutions, which tell left from right.
+
     Examples
     --------
     >>> turn = transformations((2, 2))["quarter turns"]
@@ -54,11 +58,11 @@ def transformations(image_shape, interpolation: str = "cubic", largest_shift: fl
     quarter = {"quarter turns": turned(lambda rng, n: 90.0 + 180.0 * rng.integers(2, size=n))}
     return (quarter if image_shape[0] == image_shape[1] else {}) | {
         "half turns": turned(lambda rng, n: np.full(n, 180.0)),
-        "mirror images": lambda images, rng: images[:, :, ::-1],
         "whole-pixel shifts": shifted(whole=True),
         "sub-pixel shifts": shifted(whole=False),
         "45 degree turns": turned(lambda rng, n: 45.0 + 90.0 * rng.integers(4, size=n)),
         "random angles": turned(lambda rng, n: rng.uniform(0, 360, n)),
+        MIRRORED: lambda images, rng: images[:, :, ::-1],
     }
 
 
@@ -96,7 +100,8 @@ def measure_invariance(
     Returns
     -------
     dict of dict
-        One entry per transformation, and "as they are" for the upright images. All values are fractions.
+        One entry per transformation, and "as they are" for the upright images. "mirror images" is the last one.
+        All values are fractions.
         `label_changed` is the share of images whose label changes. `probability_moved` is the mean over
         the images of half the sum over the classes of abs(p' - p), from 0 (same probabilities) to 1, and
         `probability_moved_most` its maximum. `accuracy` is that on the transformed images, if labels are

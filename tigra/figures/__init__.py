@@ -21,7 +21,8 @@ from tigra.figures.animation import turning
 from tigra.figures.canvas import as_files, drawing
 from tigra.figures.exhibit import Exhibit
 from tigra.figures.learning import confusion, training
-from tigra.figures.maps import NothingToShow, labels, mistakes, pooling, rotations
+from tigra.figures.maps import NothingToShow, OtherKind, labels, mistakes, pooling, rotations
+from tigra.figures.oriented.orientation import orientation
 from tigra.figures.page import page
 from tigra.figures.spectrum import filters, graph
 from tigra.figures.turn import statistics, turn
@@ -41,6 +42,7 @@ FIGURES = {  # in the order from image to label
     "labels": Entry("Test images and predicted labels", "the paper's Figure 1, fig:adv", labels),
     "graph": Entry("From pixels to a graph", "the input of the paper's Figure 2, fig:architecture", graph),
     "filters": Entry("Filters in the spectral domain", "the paper's Figure 9, fig:filter_ex", filters),
+    "orientation": Entry("Left and right", f"{OURS}, whose filters do not tell them apart", orientation),
     "rotations": Entry("Feature maps of rotated images", "the paper's Figure 8, fig:VFM", rotations),
     "pooling": Entry(
         "Feature maps after pooling", "the paper's Figures 4 and 10, fig:pool and fig:feature_maps_examples", pooling
@@ -111,7 +113,7 @@ def write(
     entries : list of dict
         Name, title, figure of the paper, caption and files of each figure.
     skipped : list of dict
-        Name of each figure that this network cannot have, and the reason.
+        Name of each figure that this network lacks, and the reason; not those for another kind of network.
     """
     folder = Path(folder)
     entries, skipped = [], []
@@ -121,6 +123,8 @@ def write(
             on_progress(name, done, len(FIGURES) + animated)
             try:
                 figure, caption = entry.draw(exhibit)
+            except OtherKind:
+                continue
             except NothingToShow as error:
                 skipped.append({"figure": name, "reason": str(error)})
                 continue

@@ -1,23 +1,22 @@
 """Numbers that figures show: filters, maps, active sets, Chebyshev signals, and a full rotation of an image.
 
-Nothing is drawn here. Maps are arrays (n, maps, height, width) on the whole grid, including the margin of the
-network.
+Nothing is drawn here. Maps are arrays (n, maps, height, width) on the whole grid of their layer, including the margin
+of the network; coarsening (GC) makes the grid smaller.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from tigra.errors import UsageError
-from tigra.graph import Graph, GraphSignal
+from tigra.graph import Graph, GraphSignal, GridGraph
 from tigra.graph.polynomials import chebyshev
 from tigra.images.transforms import rotate
-from tigra.layers import (
-    Statistics,
-)
+from tigra.layers import OrientedConv, Statistics
 from tigra.models.build import Plan
 from tigra.models.network import Network
 from tigra.theory.fourier import polynomial_response
@@ -57,8 +56,12 @@ class FilterBank(NamedTuple):
     number : int
         Number of the layer among the spectral ones, from 1.
     is_sum : bool
-        True if every pair of maps has its own filter. A row then is the sum over all input maps divided by
-        s_i, which is the response to equal input maps before threshold and ReLU.
+        True if every pair of maps has its own filter. A row then is the sum over all input maps, the response to
+        equal input maps before the rectifier; that of a layer without orientation is divided by s_i.
+    is_oriented : bool
+        True if the layer also adds products of gradients, which are not filters.
+    graph : Graph
+        The graph of the layer.
     frequencies : array of shape (F,)
         Frequencies.
     learned, start : arrays of shape (K, F)
@@ -68,6 +71,8 @@ class FilterBank(NamedTuple):
     name: str
     number: int
     is_sum: bool
+    is_oriented: bool
+    graph: Graph
     frequencies: np.ndarray
     learned: np.ndarray
     start: np.ndarray
@@ -92,8 +97,9 @@ def filter_banks(network: Network, n_frequencies: int = 201) -> list[FilterBank]
         if hasattr(layer, "filter_coefficients"):
             rows = [layer.filter_coefficients(params) for params in (layer.params, start.params)]
             responses = (polynomial_response(alpha, frequencies) for alpha in rows)
-            is_sum = layer.params["alpha"].ndim == 3  # a filter for each pair of maps
-            banks.append(FilterBank(layer.label, number, is_sum, frequencies, *responses))
+            is_oriented = isinstance(layer, OrientedConv)
+            is_sum = is_oriented or layer.params["alpha"].ndim == 3  # a filter for each pair of maps
+            banks.append(FilterBank(layer.label, number, is_sum, is_oriented, layer.graph, frequencies, *responses))
     return banks
 
 
@@ -114,7 +120,7 @@ def highest_frequency(graph: Graph) -> float:
 
 
 class Step(NamedTuple):
-    """Output of one graph layer for n images.
+    """Output of one graph layer for n images, with the batch normalisation that belongs to it.
 
     Attributes
     ----------
@@ -141,10 +147,18 @@ class Step(NamedTuple):
     counts: np.ndarray
 
 
-def steps(network: Network, images, most_maps: int = 3) -> list[Step]:
-    """Return the signal of n images after every graph layer, with at most `most_maps` maps, evenly spaced."""
+def steps(network: Network, images, most_maps: int | None = 3, maps: np.ndarray | None = None) -> list[Step]:
+    """Return the signal of n images after every graph layer.
+
+    It has at most `most_maps` maps, evenly spaced; None for all. `maps` are the indices of other ones, as far as a
+    layer has them.
+    """
     twin, prepared = network.replica(), network.prepare(images)
-    by_image = [_steps_of_one(twin, row[None], most_maps) for row in prepared]  # one at a time, to save memory
+
+    def chosen(n_maps: int) -> np.ndarray:
+        return spread(n_maps, n_maps if most_maps is None else most_maps) if maps is None else maps[maps < n_maps]
+
+    by_image = [_steps_of_one(twin, row[None], chosen) for row in prepared]  # one at a time, to save memory
     return [
         first._replace(
             **{part: np.stack([getattr(step, part) for step in same]) for part in ("values", "active", "counts")}
@@ -154,22 +168,27 @@ def steps(network: Network, images, most_maps: int = 3) -> list[Step]:
     ]
 
 
-def _steps_of_one(network: Network, prepared: np.ndarray, most_maps: int) -> list[Step]:
+def _steps_of_one(network: Network, prepared: np.ndarray, chosen: Callable[[int], np.ndarray]) -> list[Step]:
     signal: Any = network.signal(prepared)
-    taken = [_as_pictures("image", 0, signal, network.options.grid_shape, most_maps)]
+    name, shape = "image", network.options.grid_shape
+    taken = [_as_pictures(name, 0, signal, shape, chosen)]
     for layer, number in zip(network.layers, layer_numbers(network.layers), strict=True):
         if layer.gives_features:
             return taken
-        signal = layer.forward(signal)
+        signal, shape = layer.forward(signal), getattr(layer, "coarse_shape", shape)
         layer.forget()
-        taken.append(_as_pictures(layer.label, number, signal, network.options.grid_shape, most_maps))
+        if layer.uses_batch_statistics and len(taken) > 1:  # belongs to the layer before
+            name, number = taken.pop()[:2]
+        else:
+            name = layer.label
+        taken.append(_as_pictures(name, number, signal, shape, chosen))
     return taken
 
 
-def _as_pictures(name, number, signal: GraphSignal, shape, most_maps: int) -> Step:
+def _as_pictures(name, number, signal: GraphSignal, shape, chosen) -> Step:
     """Return the step for one image, without the axis of images."""
     values, active = signal.values[:, :, 0], np.broadcast_to(signal.active, signal.values.shape)[:, :, 0]
-    maps = spread(len(values), most_maps)
+    maps = chosen(len(values))
     shown = values[maps].reshape(-1, *shape), active[maps].reshape(-1, *shape)
     return Step(name, number, maps, len(values), *shown, active.sum(axis=0).reshape(shape))
 
@@ -204,12 +223,9 @@ def chebyshev_signals(network: Network, image: np.ndarray, number: int | None = 
     z = network.replica().forward(network.signal(network.prepare(image[None])), until=place).values
     moments = network.features(image[None]).reshape(len(z), layer.max_order + 1, 2)
     i = int(moments[:, 0, 0].argmax()) if number is None else number
-    signals = [t[0, :, 0].reshape(network.options.grid_shape).copy() for t in _chebyshev(layer, z[i : i + 1])]
-    return ChebyshevSignals(i, np.stack(signals), moments)
-
-
-def _chebyshev(layer: Statistics, z: np.ndarray):
-    return chebyshev(layer.graph, z, layer.max_order)  # Eq. (14)
+    assert isinstance(layer.graph, GridGraph)  # an exhibit has no other
+    shape, powers = layer.graph.shape, chebyshev(layer.graph, z[i : i + 1], layer.max_order)  # Eq. (14)
+    return ChebyshevSignals(i, np.stack([t[0, :, 0].reshape(shape).copy() for t in powers]), moments)
 
 
 def _statistics(network: Network) -> tuple[int, Statistics]:
@@ -253,13 +269,19 @@ def in_training_units(network: Network, features: np.ndarray) -> tuple[np.ndarra
     For a network that does not standardise, return (features divided by their maximum, False).
     """
     place, _ = _statistics(network)
-    scaling = [layer for layer in network.replica().layers[place + 1 :] if layer.calibration_images is None]
-    if scaling and not any(layer.needs_calibration for layer in scaling):
+    after = network.replica().layers[place + 1 :]
+    scaling = [layer for layer in after if layer.calibration_images is None or layer.uses_batch_statistics]
+    if scaling and not any(layer.needs_calibration or _is_unseen(layer) for layer in scaling):
         columns = features.T
         for layer in scaling:
             columns = layer.forward(columns)
         return columns.T, True
     return features / np.maximum(np.abs(features).max(axis=0), np.finfo(np.float32).tiny), False
+
+
+def _is_unseen(layer) -> bool:
+    """Whether a batch normalisation has no running averages yet."""
+    return layer.uses_batch_statistics and not np.any(layer.state.get("total", True))
 
 
 def lively_pixels(images: np.ndarray, turned: np.ndarray, most: int) -> np.ndarray:

@@ -7,16 +7,23 @@ import numpy as np
 from tigra.figures.canvas import written
 from tigra.figures.exhibit import Exhibit
 from tigra.figures.inspection import Step, spread, steps
+from tigra.figures.oriented.mirroring import products
 from tigra.figures.tiles import TileSheet, largest_size
 from tigra.images.transforms import rotate
+from tigra.layers import OrientedConv
 
 COLUMNS, BLOCKS = 10, 3  # of test images with their labels
 ANGLES = np.arange(0, 360, 45)
 MOST_MAPS = 6  # rows or columns of maps
+CONVOLUTIONS = "SC", "OC"
 
 
 class NothingToShow(Exception):
     """Raised when a network lacks what a figure shows."""
+
+
+class OtherKind(NothingToShow):
+    """Raised when a figure is for another kind of network, so that nobody misses it."""
 
 
 def labels(exhibit: Exhibit):
@@ -55,20 +62,20 @@ def rotations(exhibit: Exhibit):
     """Draw feature maps after every spectral layer, for an image and its rotations."""
     network, names = exhibit.network, exhibit.class_names
     turned = rotate(np.repeat(exhibit.subject_image[None], len(ANGLES), axis=0), ANGLES, exhibit.interpolation)
-    rows = _maps_after_convolutions(network, turned)
+    rows = [*_cross_product(network, turned), *_maps_after_convolutions(network, turned)]
     if not rows:
         raise NothingToShow("the network has no spectral layer")
-    row_labels = ["image", *(_heading(step, f"filter {step.maps[place] + 1}") for step, place in rows)]
+    row_labels = ["image", *(heading for heading, _ in rows)]
     heads = [f"{angle}°" for angle in ANGLES]
     sheet = TileSheet(network.options.grid_shape, row_labels, heads, bars=True)
     predicted, truth = network.predict(turned, exhibit.threads), exhibit.upright.labels[exhibit.subject]
     for column in range(len(ANGLES)):
         sheet.image(0, column, framed(turned[column], network.options.margin))
         sheet.corner(0, column, names[predicted[column]], names[truth])
-    for row, (step, place) in enumerate(rows, start=1):
-        largest = largest_size(step.values[:, place])
+    for row, (_, values) in enumerate(rows, start=1):
+        largest = largest_size(values)
         for column in range(len(ANGLES)):
-            sheet.map(row, column, step.values[column, place], largest)
+            sheet.map(row, column, values[column], largest)
         sheet.scale(row, largest)
     text = (
         f"An image of class {names[truth]} of {exhibit.dataset}, rotated by multiples of 45 degrees"
@@ -76,7 +83,24 @@ def rotations(exhibit: Exhibit):
         f" spectral layers, which rotate with the image. {int((predicted == truth).sum())} of {len(ANGLES)} rotations"
         " are classified correctly. Each row has one scale."
     )
-    return sheet.figure, text
+    if _is_oriented(network):
+        text += " The first row of maps is a cross product of gradients, which keeps its sign when the image rotates."
+    return sheet.figure, text + _about_signs(network) + _about_grids(network)
+
+
+def _is_oriented(network) -> bool:
+    return any(isinstance(layer, OrientedConv) for layer in network.layers)
+
+
+def _about_signs(network) -> str:
+    """Return what the colours of maps mean in an oriented network."""
+    return " Red is above 0, blue below." if _is_oriented(network) else ""
+
+
+def _about_grids(network) -> str:
+    """Return what a caption says of maps on coarse grids, if there are some."""
+    is_coarse = any(hasattr(layer, "coarse_shape") for layer in network.layers)
+    return " After a coarsening (GC), maps have fewer nodes, which are drawn larger." if is_coarse else ""
 
 
 def _heading(step: Step, what: str) -> str:
@@ -84,13 +108,24 @@ def _heading(step: Step, what: str) -> str:
     return f"layer {step.number}\n{step.name}\n{what}"
 
 
-def _maps_after_convolutions(network, images) -> list[tuple[Step, int]]:
-    """Return (step, place of a map) for at most MOST_MAPS maps of all spectral layers."""
+def _cross_product(network, images) -> list[tuple[str, np.ndarray]]:
+    """Return (heading, maps) of the first cross product of an oriented network; nothing for others."""
+    found = products(network, images)
+    return [] if found is None else [(f"layer {found.number}\n{found.name}\ncross", found.crosses[:, 0])]
+
+
+def _maps_after_convolutions(network, images) -> list[tuple[str, np.ndarray]]:
+    """Return (heading, maps) for at most MOST_MAPS maps of all spectral layers."""
     n_layers = sum(hasattr(layer, "filter_coefficients") for layer in network.layers)
     if not n_layers:
         return []
-    taken = [step for step in steps(network, images, max(1, MOST_MAPS // n_layers)) if step.name.startswith("SC")]
-    return [(taken[i], place) for i in spread(len(taken), MOST_MAPS) for place in range(len(taken[i].maps))]
+    every = steps(network, images, max(1, MOST_MAPS // n_layers))
+    taken = [step for step in every if step.name.startswith(CONVOLUTIONS)]
+    return [
+        (_heading(taken[i], f"filter {number + 1}"), taken[i].values[:, place])
+        for i in spread(len(taken), MOST_MAPS)
+        for place, number in enumerate(taken[i].maps)
+    ]
 
 
 def pooling(exhibit: Exhibit):
@@ -120,7 +155,9 @@ def pooling(exhibit: Exhibit):
         " corner. The columns 'active sets' show in how many maps of the layer a node is active, from none (white) over"
         " few (dark) to all (light), with the scale below. Their number is the size of the union Omega."
     )
-    return sheet.figure, text
+    if any(getattr(layer, "by_size", False) for layer in network.layers):
+        text += " In this network pooling keeps the largest absolute values."
+    return sheet.figure, text + _about_grids(network)
 
 
 def _pooled_tile(sheet, row: int, column: int, step: Step, place: int | None) -> None:
@@ -142,7 +179,7 @@ def mistakes(exhibit: Exhibit, n_rows: int = 7):
     shown_right = right[spread(len(right), n_rows - len(shown_wrong))]
     numbers = np.concatenate([shown_wrong, shown_right])
     columns = _maps_after_convolutions(network, exhibit.test.images[numbers])
-    heads = ["image", *(_heading(step, f"filter {step.maps[place] + 1}") for step, place in columns)]
+    heads = ["image", *(heading for heading, _ in columns)]
     row_labels = [
         f"{'wrong' if exhibit.is_wrong[number] else 'right'}:\nis {written(names[exhibit.test.labels[number]], 12)}"
         for number in numbers
@@ -150,11 +187,11 @@ def mistakes(exhibit: Exhibit, n_rows: int = 7):
     sheet = TileSheet(network.options.grid_shape, row_labels, heads)
     for row, number in enumerate(numbers):
         _labelled_image(sheet, row, 0, exhibit, number, margin=network.options.margin)
-        for column, (step, place) in enumerate(columns, start=1):
-            sheet.map(row, column, step.values[row, place], largest_size(step.values[:, place]))
+        for column, (_, values) in enumerate(columns, start=1):
+            sheet.map(row, column, values[row], largest_size(values))
     text = (
         f"{len(shown_wrong)} of the {len(wrong)} misclassified among {len(exhibit.test.labels)} test images of"
         f" {exhibit.dataset}, marked by a frame and a cross, and {len(shown_right)} that are classified correctly, with"
         " their maps after the spectral layers. Each column has one scale, with white for 0."
     )
-    return sheet.figure, text
+    return sheet.figure, text + _about_signs(network) + _about_grids(network)

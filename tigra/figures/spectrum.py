@@ -16,6 +16,7 @@ from tigra.figures.inspection import FilterBank, filter_banks, highest_frequency
 from tigra.figures.maps import NothingToShow, framed
 from tigra.figures.tiles import show_image
 from tigra.graph import GridGraph
+from tigra.layers import OrientedConv
 
 WINDOW = 7  # side of the part of the graph that is drawn, in nodes
 MOST_BANKS = 4
@@ -48,7 +49,22 @@ def graph(exhibit: Exhibit):
         f" show their weights, 1 straight{f' and {grid.diagonal_weight:g} diagonal' if grid.neighbours == 8 else ''}."
         " Right: the row of the Laplacian L = I - D^(-1/2) A D^(-1/2) at an inner node."
     )
-    return figure, text
+    return figure, text + _about_orientation(network)
+
+
+def _about_orientation(network) -> str:
+    """Return what a caption says of orientation and of further grids; nothing if the network has neither."""
+    text = ""
+    if any(isinstance(layer, OrientedConv) for layer in network.layers):
+        text += (
+            " Oriented convolutions also know in which order the neighbours follow each other around a node, clockwise,"
+            " so they can tell left from right."
+        )
+    coarse = [layer.coarse_shape for layer in network.layers if hasattr(layer, "coarse_shape")]
+    if coarse:
+        sizes = " and then one of ".join(f"{height}x{width}" for height, width in coarse)
+        text += f" Coarsening (GC) makes a grid of {sizes} nodes for the layers that follow."
+    return text
 
 
 def _liveliest_window(image: np.ndarray) -> tuple[int, int, int, int]:
@@ -95,25 +111,36 @@ def filters(exhibit: Exhibit):
     """Draw the response of every filter over the spectrum, learned and at the start."""
     from matplotlib.lines import Line2D
 
-    banks, edge = filter_banks(exhibit.network), highest_frequency(exhibit.network.graph)
+    banks = filter_banks(exhibit.network)
     if not banks:
         raise NothingToShow("the network has no spectral layer")
     banks = [banks[i] for i in spread(len(banks), MOST_BANKS)]
+    by_graph = {bank.graph: highest_frequency(bank.graph) for bank in banks}
+    edges = [by_graph[bank.graph] for bank in banks]
     n_columns = min(2, len(banks))
     n_rows = -(-len(banks) // n_columns)
     figure = new_figure(height=2.95 * n_rows, width=3.6 * n_columns + (0.4 if n_columns == 1 else 0))
     axes = figure.subplots(n_rows, n_columns, squeeze=False)
     for place in axes.flat[len(banks) :]:
         place.set_visible(False)
-    for place, bank in zip(axes.flat, banks, strict=False):
+    for place, bank, edge in zip(axes.flat, banks, edges, strict=False):
         _responses(figure, place, bank, edge)
     for place in axes[:, 0]:
         place.set_ylabel("response h(λ)")
     kinds = [Line2D([], [], color="0.3", label="learned"), Line2D([], [], color="0.3", ls="--", lw=0.9, label="start")]
     figure.legend(handles=kinds, loc="outside lower center", ncols=2)
-    moved = max(float(np.abs(bank.learned - bank.start)[:, bank.frequencies <= edge].max()) for bank in banks)
+    moved = max(
+        float(np.abs(bank.learned - bank.start)[:, bank.frequencies <= edge].max())
+        for bank, edge in zip(banks, edges, strict=True)
+    )
     what = "Filters of the spectral layers over the graph's frequencies."
-    if any(bank.is_sum for bank in banks):
+    if any(bank.is_oriented for bank in banks):
+        what += (
+            " Every pair of maps has its own filter in an oriented convolution (OC). Line i is the sum of its filters"
+            " over all input maps, which is the response to equal input maps before batch normalisation. The products"
+            " of gradients that such a layer adds are not filters and are left out."
+        )
+    if any(bank.is_sum and not bank.is_oriented for bank in banks):
         what += (
             " Every pair of maps has its own filter here. Line i is the sum of its filters over all input maps,"
             " divided by the layer's s_i, which is the response to equal input maps before threshold and ReLU."
@@ -122,9 +149,21 @@ def filters(exhibit: Exhibit):
     text = (
         f"{what} Solid: learned; dashed: at the start of training"
         " (rebuilt from the architecture and the seed). Training changed a response by up to"
-        f" {moved:.2g}. Grey: beyond {edge:.2f} this grid has no frequencies."
+        f" {moved:.2g}. Grey: {_beyond(edges)} no frequencies."
     )
     return figure, text
+
+
+def _beyond(edges: list[float]) -> str:
+    """Return where the frequencies end, for one grid or for grids of several sizes.
+
+    >>> _beyond([1.6, 1.6]), _beyond([1.599, 1.58])
+    ('beyond 1.60 this grid has', 'beyond 1.60 and 1.58 the grids of the layers have')
+    """
+    ends = list(dict.fromkeys(f"{edge:.2f}" for edge in edges))
+    if len(ends) == 1:
+        return f"beyond {ends[0]} this grid has"
+    return f"beyond {', '.join(ends[:-1])} and {ends[-1]} the grids of the layers have"
 
 
 def _responses(figure, axes, bank: FilterBank, edge: float) -> None:
@@ -143,9 +182,8 @@ def _responses(figure, axes, bank: FilterBank, edge: float) -> None:
     inside = np.concatenate([bank.learned, bank.start])[:, bank.frequencies <= edge]
     room = 0.06 * max(float(np.ptp(inside)), 1e-3)
     axes.set(xlim=(0, 2), ylim=(inside.min() - room, inside.max() + room), xlabel="frequency λ")
-    axes.set_title(
-        f"layer {bank.number}, {bank.name}" + ("\nsum over input maps / $s_i$, unrectified" if bank.is_sum else "")
-    )
+    kind = "\nsum over input maps" + (", not normalised" if bank.is_oriented else " / $s_i$, unrectified")
+    axes.set_title(f"layer {bank.number}, {bank.name}" + (kind if bank.is_sum else ""))
     if is_few:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=7, columnspacing=1, handlelength=1.8)
         return

@@ -27,7 +27,7 @@ def statistics(exhibit: Exhibit):
     upright = chebyshev_signals(network, image)
     turned = chebyshev_signals(network, rotate(image[None], TURNED, exhibit.interpolation)[0], upright.map)
     orders = spread(len(upright.signals), 6)
-    height, width = network.options.grid_shape
+    height, width = upright.signals.shape[1:]
     row_height = (WIDTH - 0.4) / 6 * height / width + 0.35
     figure = new_figure(height=row_height + 2.8)
     above, below = figure.subfigures(2, 1, height_ratios=[row_height, 2.8])
@@ -42,11 +42,13 @@ def statistics(exhibit: Exhibit):
         _moments(axes, upright.moments[:, :, moment], turned.moments[:, :, moment])
         axes.set(xlabel="Chebyshev order k", ylabel=f"{name} of |$t_k$|")
     below.legend(*below.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    is_coarse = (height, width) != tuple(network.options.grid_shape)
     text = (
-        f"The statistics layer S[{len(upright.signals) - 1}]. Above: the signals t_k = T_k(L - I) z of the map with"
-        " the largest mean, each on its own scale (red above 0, blue below). Below: mean and variance of |t_k| over"
-        " all nodes, the features of the image. Dashed, with open marks: the same for the image rotated by"
-        f" {TURNED:g} degrees."
+        f"The statistics layer S[{len(upright.signals) - 1}]"
+        f"{f', on the coarse grid of {height}x{width} nodes' if is_coarse else ''}. Above: the signals"
+        " t_k = T_k(L - I) z of the map with the largest mean, each on its own scale (red above 0, blue below). Below:"
+        " mean and variance of |t_k| over all nodes, the features of the image. Dashed, with open marks: the same for"
+        f" the image rotated by {TURNED:g} degrees."
     )
     return figure, text
 

@@ -1,0 +1,1 @@
+"""Figures of oriented networks: what they make of images and of their mirror images."""
