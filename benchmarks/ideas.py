@@ -33,7 +33,7 @@ from tigra.models.classifier import accuracy
 from tigra.options import FitOptions, NetworkOptions
 from tigra.seeding import generator
 
-SMALL, DEEP = (find_recipe(dataset).network.architecture for dataset in ("mnist-012", "mnist-rot"))
+SMALL, DEEP = (find_recipe(dataset, "achiral").network.architecture for dataset in ("mnist-012", "mnist-rot"))
 RECIPE = "the recipe"
 IDEAS = {
     "mnist-012": {
@@ -113,7 +113,7 @@ def _pixels(image: np.ndarray) -> bytes:
 def measured(dataset: str, idea: str, seed: int, data_dir=None, threads: int = 1) -> list[float]:
     """Accuracies in percent, in the order of COLUMNS, of a network trained with the idea."""
     splits = load_dataset(dataset, seed=seed, data_dir=data_dir, **FEW[dataset])
-    recipe = find_recipe(dataset).with_changes(CHANGES[dataset] | IDEAS[dataset][idea])
+    recipe = find_recipe(dataset, "achiral").with_changes(CHANGES[dataset] | IDEAS[dataset][idea])
     run = find_method("tigranet").start(splits, recipe, seed, threads)
     perform(run, watch=Watch(lambda what, done=0, total=0: _tell(f"{dataset}, {idea}, seed {seed}: {what}")))
     upright, labels = held_out(splits, data_dir)
@@ -139,14 +139,14 @@ def table(results: dict[str, list[list[float]]]) -> list[str]:
 
 def settings(dataset: str) -> dict:
     """All but the ideas that decides the numbers, as JSON knows it: a file with other settings is out of date."""
-    chosen = {"recipe": find_recipe(dataset).to_json(), "data": FEW[dataset], "changes": CHANGES[dataset]}
+    chosen = {"recipe": find_recipe(dataset, "achiral").to_json(), "data": FEW[dataset], "changes": CHANGES[dataset]}
     return json.loads(json.dumps(chosen))
 
 
 def is_today(found: dict, dataset: str) -> bool:
     """Whether the settings in a file are today's; recipes are compared as objects, whatever names they use."""
     same = found | {"recipe": None} == settings(dataset) | {"recipe": None}
-    return same and Recipe.from_json(found["recipe"]) == find_recipe(dataset)
+    return same and Recipe.from_json(found["recipe"]) == find_recipe(dataset, "achiral")
 
 
 def renamed(changes: dict) -> dict:

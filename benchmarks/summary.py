@@ -172,6 +172,16 @@ def differences_by_object(found: dict[str, Records]) -> str:
     return markdown(["method", *(f"minus {other}" for other in others)], lines)
 
 
+def not_run_yet(found: dict[str, dict[str, Records]]) -> str:
+    """How many runs of which rows are missing, table by table."""
+    lines = []
+    for name, table in TABLES.items():
+        missing = {row.key: row.runs - len(found[name].get(row.key, {})) for row in table.rows}
+        if rows := ", ".join(f"`{key}` {number}" for key, number in missing.items() if number > 0):
+            lines.append([f"`{name}`", rows])
+    return markdown(["table", "runs that are missing"], lines, 2)
+
+
 def results_blocks(folder: Path = DOCS / "results") -> dict[str, str]:
     """The blocks of docs/results.md, by name."""
     found = {table: read_records(folder / table) for table in TABLES}
@@ -182,6 +192,7 @@ def results_blocks(folder: Path = DOCS / "results") -> dict[str, str]:
         "mnist-trans": of_digits("mnist-rot-trans", "mnist-trans", found["mnist-rot-trans"]),
         "eth-80": of_photographs(found["eth-80"]),
         "rotations": of_rotations(found["rotations"]),
+        "not run yet": not_run_yet(found),
     }
 
 

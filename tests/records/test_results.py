@@ -156,7 +156,7 @@ def test_what_was_tried_is_what_the_records_say(path):
 
 def test_ideas_change_one_thing_of_a_recipe_that_exists():
     for dataset, tried in ideas.IDEAS.items():
-        recipe = find_recipe(dataset)
+        recipe = find_recipe(dataset, "achiral")
         known = dict(recipe.network.items()) | dict(recipe.fit.items()) | ideas.CHANGES[dataset]
         assert not tried[ideas.RECIPE]
         for words, number in (("one spectral", 1), ("two layers", 2), ("three spectral", 3), ("four", 4)):
