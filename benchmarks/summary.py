@@ -112,8 +112,8 @@ def headlines(found: dict[str, dict[str, Records]]) -> str:
         first = next(iter(TABLES[table].tests[best.dataset]))
         cells = [spread(tested(records, first)) for records in of_rows]
         lines.append([words, best.paper or "-", *cells])
-    columns = ["TIGraNet, the paper's number", *(METHODS["tigranet", name] for name in ("paper", "repaired", "achiral", "best"))]
-    return markdown(["tested on", *columns, METHODS["convnet", "best"]], lines)
+    columns = [METHODS["tigranet", name] for name in ROWS[:-1]]
+    return markdown(["tested on", "TIGraNet, the paper's number", *columns, METHODS["convnet", "best"]], lines)
 
 
 def of_digits(table: str, dataset: str, found: dict[str, Records]) -> str:
@@ -200,7 +200,9 @@ def notebook_blocks(docs: Path = DOCS) -> dict[str, str]:
     """The blocks of docs/notebook.md, by name: every column of every table, and the ideas that were tried."""
     found = {table: read_records(docs / "results" / table) for table in TABLES}
     blocks = {
-        f"all columns, {name}": table_markdown(table, table.rows, lambda row, name=name: found[name].get(row.key, {}))
+        f"all columns, {name}": table_markdown(
+            table, [row for row in table.rows if row.key in found[name]], lambda row, name=name: found[name][row.key]
+        )
         for name, table in TABLES.items()
     }
     blocks["eth-80, differences by object"] = differences_by_object(found["eth-80"])

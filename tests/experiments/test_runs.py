@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tigra_cli.shared.options import RecipeName
 
 from tigra.datasets.loading import DATASETS, dataset_options, load_dataset
 from tigra.datasets.splits import Split, split_hash
@@ -24,7 +25,6 @@ from tigra.model_file import load_model, packaged_models
 from tigra.models.build import build_network
 from tigra.models.classifier import accuracy
 from tigra.options import FitOptions, NetworkOptions
-from tigra_cli.shared.options import RecipeName
 
 TINY = "SC[2, 1]-DP[50]-S[2]-FC[4]"
 

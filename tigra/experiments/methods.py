@@ -136,7 +136,7 @@ class NetworkMethod(Method):
         >>> method = METHODS["tigranet"]
         >>> run = method.start(load_dataset("mnist-012"), method.recipe("mnist-012").with_changes({"epochs": 2}))
         >>> run.training.options.epochs, run.model.n_parameters
-        (2, 14563)
+        (2, 26139)
         """
         options, fit = self.settled(recipe, splits.image_shape, len(splits.class_names), len(splits.train.labels), seed)
         network = Plan.of(options).network()
