@@ -162,7 +162,10 @@ def test_settings_reach_the_training(here):
         ("--mixing none", "'none' is not one of"),
         ("--mixing gradients --architecture SC[2,0]-S[1]", "needs at least 1"),
         ("--recipe achiral --active-set all", "goes with mixing"),
-        ("--recipe achiral --diffusion 1", "diffusion has no effect with mixing='vector', only with pairs, gradients, products"),
+        (
+            "--recipe achiral --diffusion 1",
+            "diffusion has no effect with mixing='vector', only with pairs, gradients, products",
+        ),
         ("--mixing pairs --diffusion -1", "-1 is not in the range"),
         ("--method stn --log-offset 0.1", "--log-offset has no effect here: it needs S layers, and C[3]-ST[6]"),
         ("--architecture C[3]-P[2]-FC[10] --mixing products", "--mixing has no effect here: it needs SC layers"),

@@ -338,7 +338,7 @@ def test_the_command(tmp_path, monkeypatch):
     nothing = CliRunner().invoke(main, [*words, str(tmp_path)])
     assert nothing.exit_code == 2 and "Note: paper-seed-0-quick.json and 1 more left out: damaged" in nothing.stderr
     wrong = CliRunner().invoke(main, ["reproduce", "mnist-012", "--row", "none"])
-    assert wrong.exit_code == 2 and "it has paper, best" in wrong.stderr
+    assert wrong.exit_code == 2 and "it has paper, repaired" in wrong.stderr
 
 
 def test_the_curve_over_training_rotations_is_drawn(tmp_path):
@@ -404,7 +404,7 @@ def test_the_curve_says_what_it_shows_and_is_the_same_file_each_time(tmp_path, m
     monkeypatch.setattr("tigra.figures.curves.rotations.curves", lambda _: lines)
     alone = draw(one, "x.svg").decode()
     assert "bars" not in alone and "thin line" not in alone and "QUICK" not in alone
-    assert alone.index("<!-- STN, He's") < alone.index("<!-- STN, U[-1, 1]"), "in the order of the styles"
+    assert alone.index("<!-- STN, He initialisation") < alone.index("<!-- STN, U[-1, 1]"), "in the order of the styles"
     lines["tigranet", "best"] = {"1": (80.0, 2.0), "random": (85.0, 0.0)}
     svg, pdf = draw(one, "x.svg"), draw(one, "x.PDF")
     assert "bars: one standard deviation over runs" in svg.decode() and "thin line" in svg.decode()
