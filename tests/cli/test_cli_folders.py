@@ -21,7 +21,7 @@ from tigra.seeding import generator
 
 pytestmark = pytest.mark.slow
 
-QUICK = ["--epochs", "3", "--architecture", "SC[2, 2]-DP[60]-S[3]-FC[8]", "--batch-size", "10"]
+QUICK = ["--recipe", "achiral", "--epochs", "3", "--architecture", "SC[2, 2]-DP[60]-S[3]-FC[8]", "--batch-size", "10"]
 
 
 def blob(rng, is_ring):
@@ -114,7 +114,7 @@ def test_few_pictures_are_shown_more_often(here, monkeypatch):
 
 
 def test_small_pictures_get_a_smaller_recipe(here):
-    run("train", "shapes", "--epochs", "1", "--size", "8x8", "--out", "tiny.npz")
+    run("train", "shapes", "--recipe", "achiral", "--epochs", "1", "--size", "8x8", "--out", "tiny.npz")
     network = tigra.load("tiny.npz")
     assert network.options["architecture"].startswith("SC[10, 4]-DP[128]-SC[20, 4]-DP[64]-")
 
