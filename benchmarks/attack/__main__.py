@@ -54,6 +54,9 @@ def report(name: str, outcome: Outcome) -> None:
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
     print(f"{name}: {outcome.tried} tried, {outcome.survived} survived, {len(outcome.failures)} failed", flush=True)
+    if total := outcome.hits.total():
+        parts = ", ".join(f"{count} {what}" for what, count in sorted(outcome.hits.items()))
+        print(f"  hits: {total} ({parts})", flush=True)
     for line in outcome.failures:
         print(f"  {line}", flush=True)
 

@@ -3,7 +3,8 @@
 A try starts `tigra train` on a folder of pictures in a process of its own, kills it one to four times, each time goes
 on as a user would (--resume if there is a model file, else the same command), and lets it finish. At every kill the
 model file must be absent or complete. In the end it must have the bits of an undisturbed run, and nothing may be left
-beside it or in the cache.
+beside it or in the cache. Kills are counted by what they hit; one that comes after the end of the process hits
+nothing, and does not count.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -51,7 +53,10 @@ def attack(seconds: float, seed: int, progress: Progress) -> Outcome:
         folder = Path(name)
         draw_pictures(folder / PICTURES)
         commands = [undisturbed(words, folder) for words in (TRAIN, FIT)]
-        return repeat(lambda number: attempt(commands, number, folder), seconds, seed, progress, "kill")
+        kills: Counter[str] = Counter()
+        outcome = repeat(lambda number: attempt(commands, number, folder, kills), seconds, seed, progress, "kill")
+        outcome.hits = kills
+        return outcome
 
 
 def draw_pictures(folder: Path) -> None:
@@ -77,8 +82,8 @@ def undisturbed(words: list[str], folder: Path) -> Command:
         return Command(words, (place / MODEL).read_bytes(), _cached(place), seconds)
 
 
-def attempt(commands: list[Command], seed: int, folder: Path) -> None:
-    """Kill one of the commands, go on, and compare."""
+def attempt(commands: list[Command], seed: int, folder: Path, kills: Counter[str]) -> None:
+    """Kill one of the commands, go on, and compare; count the kills by what they hit."""
     rng = np.random.default_rng(seed)
     command = commands[seed % len(commands)]
     with tempfile.TemporaryDirectory(dir=folder) as name:
@@ -87,7 +92,8 @@ def attempt(commands: list[Command], seed: int, folder: Path) -> None:
             moment = command.seconds * rng.random()
             status = forked(lambda words=words: _work(words, folder, place), folder / LOG, moment)
             _check_status(status, folder)
-            words = _next_words(command.words, place)
+            words, phase = _next_words(command.words, place)
+            kills.update([phase] if status is None else [])
             if not words:
                 break
         if words:
@@ -98,17 +104,19 @@ def attempt(commands: list[Command], seed: int, folder: Path) -> None:
         _check_left(_cached(place), command.cached, "the cache")
 
 
-def _next_words(words: list[str], place: Path) -> list[str]:
-    """What a user would write after a kill; nothing if the run is finished and has its report."""
+def _next_words(words: list[str], place: Path) -> tuple[list[str], str]:
+    """What a user would write after a kill, nothing if the run is finished and has its report; and what was hit."""
     if not (place / MODEL).exists():
-        return words
+        has_images = any(not path.name.startswith(".") for path in (place / CACHE / "images").glob("*"))
+        learning = "computing and caching features" if "deepscat" in words else "before the first save"
+        return words, learning if has_images else "starting and decoding"
+    model = load_model(place / MODEL)  # complete, whenever the kill was
     try:
-        check_resumable(load_model(place / MODEL), MODEL)  # complete, whenever the kill was
-    except ModelFileError as error:
-        if "with its report" in str(error):
-            return []
-        raise
-    return ["train", "--resume", str(place / MODEL)]
+        check_resumable(model, MODEL)
+    except ModelFileError:
+        return [], "ending"
+    phase = "reporting" if model.resume is None else "training and saving"
+    return ["train", "--resume", str(place / MODEL)], phase
 
 
 def _finish(words: list[str], folder: Path, place: Path) -> None:

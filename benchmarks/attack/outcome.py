@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -19,11 +20,14 @@ class Outcome:
         Number of tries, and of those after which everything was as promised.
     failures : list of str
         One line for each of the others, with the seed that repeats it.
+    hits : Counter
+        What the tries hit, and how often, if the attack counts it.
     """
 
     tried: int = 0
     survived: int = 0
     failures: list[str] = field(default_factory=list)
+    hits: Counter[str] = field(default_factory=Counter)
 
 
 def repeat(attempt: Callable[[int], None], seconds: float, seed: int, progress: Progress, what: str) -> Outcome:

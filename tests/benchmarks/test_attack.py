@@ -16,7 +16,9 @@ def attack(seconds, seed, progress):
         if number % 3 == 2:
             raise ValueError("broken\nby the attack")
 
-    return repeat(attempt, seconds, seed, progress, "trial")
+    outcome = repeat(attempt, seconds, seed, progress, "trial")
+    outcome.hits.update(["odd"] * (seed % 2))
+    return outcome
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def test_failures_are_counted_and_can_be_repeated(trial, capsys):
     told = "trial: 1 tried, 0 survived, 1 failed\n  trial, seed 2: ValueError: broken by the attack\n"
     assert capsys.readouterr().out == told
     assert command.main(["--seconds", "0", "--seed", "3"]) == 0
-    assert capsys.readouterr().out == "trial: 1 tried, 1 survived, 0 failed\n"
+    assert capsys.readouterr().out == "trial: 1 tried, 1 survived, 0 failed\n  hits: 1 (1 odd)\n"
 
 
 def test_tries_go_on_until_the_time_is_over():

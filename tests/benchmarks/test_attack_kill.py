@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 
 import pytest
 
@@ -21,6 +22,7 @@ def test_killed_runs_end_with_the_same_bits_and_leave_nothing():
     before = os.getcwd(), os.environ.get("TIGRA_CACHE"), kill.runs.perform.__defaults__
     outcome = kill.attack(1.0, 0, lambda *_: None)
     assert outcome.tried >= 1 and not outcome.failures
+    assert 1 <= outcome.hits.total() <= kill.MOST_KILLS * outcome.tried
     assert before == (os.getcwd(), os.environ.get("TIGRA_CACHE"), kill.runs.perform.__defaults__)
 
 
@@ -29,6 +31,6 @@ def test_other_bits_and_leftovers_are_found(tmp_path):
     kill.draw_pictures(tmp_path / kill.PICTURES)
     command = kill.undisturbed(kill.FIT, tmp_path)._replace(seconds=0.0)
     with pytest.raises(Broken, match="other bits"):
-        kill.attempt([command._replace(model=b"another")], 0, tmp_path)
+        kill.attempt([command._replace(model=b"another")], 0, tmp_path, Counter())
     with pytest.raises(Broken, match="left beside the cache: .*missing: .*gone"):
-        kill.attempt([command._replace(cached={"gone"})], 0, tmp_path)
+        kill.attempt([command._replace(cached={"gone"})], 0, tmp_path, Counter())
