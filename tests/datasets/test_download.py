@@ -2,8 +2,9 @@
 
 import gzip
 import hashlib
+import os
 import socket
-from pathlib import Path
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from tigra.datasets.archives import Limits
 from tigra.datasets.download import fetch
 from tigra.datasets.sources import SOURCES, check, find, load_mnist
 from tigra.errors import DatasetError, UsageError
+from tigra.files.temporary import ABANDONED
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_cache")]
 
@@ -180,16 +182,29 @@ def test_nothing_half_done_is_left_behind_at_the_last_moment(archive, folder, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(download, "sha256_of", stop)
+        patch.setattr(download, "_name", stop)
         fetch(archive("good"), folder=folder)
     assert not folder.exists()
     folder.mkdir(parents=True)
     (folder / "eth80-cropped-close128.tgz.sha256").write_text("that of another file")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Path, "write_text", stop)
+        patch.setattr(download, "replace_file", stop)
         fetch(archive("good"), folder=folder)
     [path] = folder.iterdir()
     assert check(path) == "all pictures open, no SHA-256 to compare with"
+
+
+def test_what_killed_downloads_left_is_removed_by_the_next_one(source, folder):
+    folder.mkdir(parents=True)
+    name = source().files[0].name
+    left = [".tigra-abcd_123", f"{name}.77.part"]
+    others = [f"{name}.78.part", "notes.part", f"{name}.mine.part", ".tigra-notes"]
+    for file in left + others:
+        (folder / file).write_bytes(b"half")
+    os.utime(folder / left[1], (time.time() - 2 * ABANDONED,) * 2)  # the other one may still be in use
+    os.utime(folder / others[1], (time.time() - 2 * ABANDONED,) * 2)
+    paths = fetch(source("good"), folder=folder)
+    assert {path.name for path in folder.iterdir()} == {*others, *(path.name for path in paths)}
 
 
 def test_wrong_usage(source, folder):

@@ -1,24 +1,29 @@
 """Download the raw data sets, from several mirrors; only complete files are kept.
 
-pooch downloads to a temporary file. The file gets its name once its SHA-256 is verified, and is removed
-otherwise, also on Ctrl-C. If no SHA-256 is published, all pictures must be present and open. Then the
-SHA-256 is saved next to the file, so that `tigra data verify` detects later damage. It cannot detect
-whether the file was correct in the first place.
+A file arrives under a temporary name. It gets its own once its SHA-256 is verified, and is removed otherwise, also
+on Ctrl-C; what a killed process leaves is removed by the next download to the same folder. If no SHA-256 is
+published, all pictures must be present and open. Then the SHA-256 is saved next to the file, so that
+`tigra data verify` detects later damage. It cannot detect whether the file was correct in the first place.
 """
 
 from __future__ import annotations
 
-import logging
+import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from tigra.datasets.archives import Limits, sha256_of
+from tigra.datasets.archives import Limits
 from tigra.datasets.sources import Source, SourceFile, check, source_named
 from tigra.errors import DatasetError, UsageError
+from tigra.files.atomic import TEMPORARY, replace_file
 from tigra.files.cache import cache_folder
+from tigra.files.temporary import ABANDONED, remove_leftovers, temporary_file
 
 Report = Callable[[str, int, int], None]  # file name, bytes so far, bytes in total (0 if unknown)
 
@@ -64,6 +69,8 @@ def fetch(
     folder = Path(folder).expanduser() if folder is not None else cache_folder() / source.name
     made = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder, TEMPORARY)
+    _remove_old_parts(folder, chosen)
     try:
         return [_fetched(file, mirror, folder, on_progress, timeout) for file in chosen]
     except DatasetError as error:
@@ -121,35 +128,40 @@ class _Failed(Exception):
     """The reason why a mirror did not provide the file."""
 
 
+def _remove_old_parts(folder: Path, files: Sequence[SourceFile]) -> None:
+    """Delete what killed processes of version 0.1 left, which had no locks."""
+    with suppress(OSError):
+        for path in folder.glob("*.part"):
+            is_ours = any(re.fullmatch(rf"{re.escape(file.name)}\.\d+\.part", path.name) for file in files)
+            if is_ours and time.time() - path.lstat().st_mtime > ABANDONED:
+                path.unlink()
+
+
 def _download(url: str, file: SourceFile, path: Path, on_progress, timeout: float) -> None:
     """Download and verify `path` from one URL; on failure leave it unchanged and raise _Failed."""
     import pooch  # imported here because it is slow
     import requests
 
-    arrived = path.with_name(f"{path.name}.{os.getpid()}.part")
-    arrived.unlink(missing_ok=True)
-
-    def download(url, temporary, _) -> None:
-        """Fill the temporary file of pooch."""
-        with open(temporary, "wb") as opened:
-            target = _Bounded(opened, file, on_progress)
-            headers = {"Accept-Encoding": "identity"}  # else requests would unpack the file
-            get = pooch.HTTPDownloader(target, chunk_size=1 << 14, timeout=timeout, headers=headers)
+    with temporary_file(path.parent, TEMPORARY) as (opened, temporary):
+        target = _Bounded(opened, file, on_progress)
+        headers = {"Accept-Encoding": "identity"}  # else requests would unpack the file
+        get = pooch.HTTPDownloader(target, chunk_size=1 << 14, timeout=timeout, headers=headers)
+        try:
             get(url, target, None)
+        except (requests.RequestException, ValueError) as error:
+            raise _Failed(_reason(error)) from error
         if file.size not in (None, target.n_bytes):
             raise _Failed(f"got {target.n_bytes} bytes instead of {file.size}, the file may be compressed differently")
+        if file.sha256 not in (None, target.digest.hexdigest()):
+            raise _Failed("wrong SHA-256")
+        opened.flush()
+        os.fsync(opened.fileno())
         if file.sha256 is None:
-            _check_as(path.name, temporary)
-        Path(temporary).chmod(0o644)  # temporary files are private, data is readable by all
-
-    try:
-        with _quiet(pooch.get_logger()):
-            pooch.retrieve(url, file.sha256, arrived.name, path.parent, downloader=download)
-        _name(arrived, path, file)
-    except (requests.RequestException, ValueError) as error:
-        raise _Failed(_reason(error)) from error
-    finally:
-        arrived.unlink(missing_ok=True)
+            _check_as(path.name, str(temporary))
+        temporary.chmod(0o644)  # temporary files are private, data is readable by all
+        if os.name == "nt":
+            opened.close()  # Windows does not rename open files
+        _name(temporary, path, file, target.digest.hexdigest())
 
 
 def _check_as(name: str, temporary: str) -> None:
@@ -160,24 +172,24 @@ def _check_as(name: str, temporary: str) -> None:
         raise _Failed(str(error).replace(temporary, name)) from error
 
 
-def _name(arrived: Path, path: Path, file: SourceFile) -> None:
+def _name(arrived: Path, path: Path, file: SourceFile, total: str) -> None:
     """Move a verified file to its place; save its SHA-256 if none is published."""
     kept = path.with_name(path.name + ".sha256")
-    total = sha256_of(arrived)
     kept.unlink(missing_ok=True)  # outdated if we are interrupted after the next line
     arrived.replace(path)
     if file.sha256 is None:
-        kept.write_text(f"{total}  {path.name}\n")
+        replace_file(kept, f"{total}  {path.name}\n".encode())
 
 
 class _Bounded:
-    """A file for writing that refuses more bytes than published, and reports progress.
+    """A file for writing that refuses more bytes than published, sums them up, and reports progress.
 
     pooch also uses it as its progress bar, and sets `total` to the size that the server announces.
     """
 
-    def __init__(self, file, expected: SourceFile, on_progress: Report | None):
+    def __init__(self, file: BinaryIO, expected: SourceFile, on_progress: Report | None):
         self.file, self.expected, self.on_progress = file, expected, on_progress
+        self.digest = hashlib.sha256()
         self.n_bytes, self.total, self.most = 0, 0, expected.size or Limits().total
 
     def write(self, piece: bytes) -> None:
@@ -185,6 +197,7 @@ class _Bounded:
         if self.n_bytes > self.most:
             raise _Failed(f"got more than {self.most} bytes")
         self.file.write(piece)
+        self.digest.update(piece)
         if self.on_progress:
             self.on_progress(self.expected.name, self.n_bytes, self.expected.size or self.total)
 
@@ -195,11 +208,9 @@ class _Bounded:
 
 
 def _reason(error: Exception) -> str:
-    """Describe an error of requests, or of pooch for a wrong checksum, in a few words."""
+    """Describe an error of requests in a few words."""
     import requests
 
-    if "hash of downloaded file" in str(error):
-        return "wrong SHA-256"
     if isinstance(error, requests.HTTPError):
         return f"the server answers {error.response.status_code} {error.response.reason}".rstrip()
     if "timed out" in str(error):
@@ -207,13 +218,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, requests.exceptions.ChunkedEncodingError) or "aborted" in str(error):
         return "the connection was cut"
     return "no connection" if isinstance(error, requests.ConnectionError) else "an answer without sense"
-
-
-@contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
