@@ -16,7 +16,8 @@ from .shared.signals import signals_interrupt
 COMMANDS = {
     "train": "Train a network and save it.",
     "evaluate": "Measure a model's accuracy on freshly transformed test images.",
-    "predict": "Predict the class of each IMAGE.",
+    "predict": "Predict the class of each picture.",
+    "features": "Write the features of pictures to a table.",
     "reproduce": "Reproduce a TABLE of the paper and print it next to the paper's numbers.",
     "data": "List, fetch, verify and show the data sets.",
     "info": "Show the architecture, options and training results of a model.",

@@ -1,12 +1,16 @@
-"""`tigra predict`: predict labels and probabilities for picture files."""
+"""`tigra predict`: predict labels and probabilities for picture files and folders."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
 
 import click
 import numpy as np
 
-from tigra.errors import ImageError
-from tigra.images.pictures import read_image
+from tigra.errors import printable
+from tigra.files.atomic import check_writable
+from tigra.files.csv_rows import distinct_columns, safe_path
 from tigra.model_file import load_model
 
 from .shared.options import (
@@ -16,63 +20,122 @@ from .shared.options import (
     threads_option,
 )
 from .shared.output import Progress, percent, print_json, say
+from .shared.pictures import batches_of, invert_option, paths_argument, recursive_option
+from .shared.tables import write_table
 
 SHOWN = 5  # classes printed; with more, only the three most likely
 
 
 @click.command()
 @model_argument
-@click.argument("images", metavar="IMAGE...", nargs=-1, required=True, type=click.Path())
+@paths_argument
 @click.option(
-    "--invert",
-    is_flag=True,
-    help="Invert the pictures. Use it for dark objects on a light background if the model was trained on light objects"
-    " on a dark background, or the other way round.",
+    "--csv",
+    "csv_file",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Write a table to this CSV file: path, label, probability, one column per class, and error. '-' is standard"
+    " output.",
 )
+@recursive_option
+@invert_option
 @threads_option
 @import_option
 @json_option
 @click.pass_context
-def predict(ctx, model, images, invert, threads, as_json):
-    """Predict the class of each IMAGE.
+def predict(ctx, model, paths, csv_file, recursive, invert, threads, as_json):
+    """Predict the class of each picture.
 
-    MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. IMAGE is any
-    picture that Pillow can open. It is converted to grey and scaled to the model's image size with its
-    aspect ratio kept. If a picture cannot be read, the command reports it on standard error, predicts
-    the others, and ends with exit status 1.
+    MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. PATH is a
+    picture that Pillow can open, or a folder of pictures. Pictures are converted to grey and scaled to
+    the model's image size with their aspect ratio kept. They are read one after the other, so a folder
+    may have any number of them. If a picture cannot be read, the command reports it on standard error
+    or in the table, predicts the others, and ends with exit status 1.
 
     \b
     Example:
         tigra predict mnist-012.npz digit.png
+        tigra predict mnist-012.npz photos --recursive --csv photos.csv
     """
+    if csv_file == "-" and as_json:
+        raise click.UsageError("--csv - and --json both print on standard output; leave one out.")
+    if csv_file not in (None, "-"):
+        check_writable(csv_file, "the table", "--csv")
     loaded = load_model(model)
-    network = loaded.network
-    invert ^= loaded.training.get("dataset_options", {}).get("invert") is True
-    arrays, results = [], []
-    with Progress() as progress:
-        for number, path in enumerate(images):
-            progress.show(f"reading {number + 1}/{len(images)}", number, len(images))
-            try:
-                arrays.append(read_image(path, network.image_shape, invert))
-                results.append({"image": path})
-            except ImageError as error:
-                results.append({"image": path, "error": str(error)})
-        progress.show(f"predicting {len(arrays)} images")
-        probabilities = iter(network.predict_proba(np.array(arrays), threads)) if arrays else iter(())
+    with Progress() as progress, batches_of(loaded, paths, recursive, invert, threads) as batches:
+        results = predictions(loaded.network, batches, threads, progress)
+        if csv_file:
+            counts = _table(ctx, csv_file, loaded.network.class_names, results)
+            _tell(model, csv_file, counts, as_json)
+            n_bad = counts["errors"]
+        else:
+            n_bad = _print(model, results, as_json, progress)
+    ctx.exit(1 if n_bad else 0)
+
+
+def predictions(network, batches, threads, progress) -> Iterator[dict]:
+    """Yield {"image", "label", "probabilities"} or {"image", "error"} for each picture."""
+    n_done = 0
+    progress.show("reading")
+    for paths, errors, images in batches:
+        rows = iter(network.predict_proba(images, threads) if len(images) else ())
+        for path, error in zip(paths, errors, strict=True):
+            if error:
+                yield {"image": path, "error": error}
+                continue
+            row = [round(float(p), 6) for p in next(rows)]
+            label = network.class_names[int(np.argmax(row))]
+            yield {"image": path, "label": label, "probabilities": dict(zip(network.class_names, row, strict=True))}
+        n_done += len(paths)
+        progress.show(f"predicted {n_done} pictures")
+
+
+def _print(model, results, as_json, progress) -> int:
+    """Print the results, and return the number of pictures that could not be read."""
+    n_bad, kept = 0, []
     for result in results:
-        if "error" not in result:
-            row = [round(float(p), 6) for p in next(probabilities)]
-            result["label"] = network.class_names[int(np.argmax(row))]
-            result["probabilities"] = dict(zip(network.class_names, row, strict=True))
-    if as_json:
-        print_json({"model": model, "predictions": results})
-    for result in results:
+        n_bad += "error" in result
+        if as_json:
+            kept.append(result)
+        progress.clear()
         if "error" in result:
             say(f"Error: {result['error']}", err=True)
         elif not as_json:
-            say(f"{result['image']}: {result['label']}  ({_in_words(result['probabilities'])})")
-    if any("error" in result for result in results):
-        ctx.exit(1)
+            say(f"{printable(result['image'])}: {result['label']}  ({_in_words(result['probabilities'])})")
+    if as_json:
+        print_json({"model": model, "predictions": kept})
+    return n_bad
+
+
+def _table(ctx, path, class_names, results) -> Counter:
+    """Write a CSV file as the results come; Ctrl-C keeps the rows so far."""
+    columns = "path", "label", "probability", "error"
+    header = [*columns[:3], *distinct_columns(class_names, columns), "error"]
+    counts: Counter = Counter(pictures=0, errors=0)
+
+    def lines():
+        yield header
+        for result in results:
+            row = result.get("probabilities", dict.fromkeys(class_names, ""))
+            found = [result.get("label", ""), max(row.values()), *row.values(), result.get("error", "")]
+            yield [safe_path(result["image"]), *found]
+            counts.update(pictures=1, errors="error" in result)
+
+    try:
+        write_table(path, lines())
+    except KeyboardInterrupt:
+        say(f"Stopped; {path} has the rows of the {counts['pictures']} pictures so far.", err=True)
+        ctx.exit(130)
+    return counts
+
+
+def _tell(model, path, counts, as_json) -> None:
+    if as_json:
+        print_json({"model": model, "csv": path, **counts})
+    elif path != "-":
+        say(f"{counts['pictures']} picture{'' if counts['pictures'] == 1 else 's'}, {path}")
+    if counts["errors"]:
+        what = f"{counts['errors']} of {counts['pictures']} pictures could not be read"
+        say(f"Error: {what}; the column error says why.", err=True)
 
 
 def _in_words(probabilities: dict[str, float]) -> str:

@@ -50,10 +50,10 @@ def test_names_of_files_and_arguments_are_escaped(tmp_path, picture):
 
 
 def test_pictures_that_are_missing_do_not_keep_the_others_from_being_predicted(tmp_path, picture):
-    result = run("predict", "mnist-012", tmp_path / "missing.png", picture, tmp_path, expect=1)
+    result = run("predict", "mnist-012", tmp_path / "missing.png", picture, "/dev/null", expect=1)
     assert "good.png: " in result.stdout and result.stdout.count("\n") == 1
-    missing, folder = result.stderr.splitlines()
-    assert "missing.png: No such file or directory" in missing and "it is not a regular file" in folder
+    missing, device = result.stderr.splitlines()
+    assert "missing.png: No such file or directory" in missing and "it is not a regular file" in device
 
 
 def test_the_advice_suits_the_error(monkeypatch, picture):

@@ -10,6 +10,7 @@ nearest    one nearest neighbour on pixels
 import tigra.baselines.kinds  # noqa: F401, registers their layers
 from tigra.baselines.deepscat.deepscat import DeepScat, build_deepscat
 from tigra.baselines.deepscat.fitting import fit_deepscat
+from tigra.baselines.deepscat.scattering import Scattering
 from tigra.baselines.harmonic.harmonic_conv import HarmonicConv
 from tigra.baselines.harmonic.modulus import InvariantHead, ModulusNorm, ModulusReLU
 from tigra.baselines.planes.conv import Conv, MaxPool, MeanPool
@@ -26,6 +27,7 @@ __all__ = [
     "MeanPool",
     "ModulusNorm",
     "ModulusReLU",
+    "Scattering",
     "SpatialTransformer",
     "StandardisePixels",
     "build_deepscat",

@@ -6,7 +6,9 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from tigra.errors import ModelFileError
 from tigra.files.advice import advice_for
@@ -51,19 +53,38 @@ def write_atomically(path, content: bytes, option: str = "--out") -> None:
 
 def replace_file(path, content: bytes) -> None:
     """Do the work of `write_atomically`; raise OSError. Leftovers of killed processes beside path are deleted."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of path at the end of the block; after an error, path stays as it was.
+
+    If the block ends by Ctrl-C, what was written so far takes the place of path, too.
+    """
     path = Path(os.path.realpath(path))  # replace the target of a symbolic link
     if path.parent not in _swept:
         _swept.add(path.parent)
         remove_leftovers(path.parent, TEMPORARY)
     with temporary_file(path.parent, TEMPORARY) as (file, temporary):
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
-        if os.name == "nt":
-            file.close()  # Windows does not rename open files
-        os.replace(temporary, path)
+        try:
+            yield file
+        except KeyboardInterrupt:
+            _rename(file, temporary, path)
+            raise
+        _rename(file, temporary, path)
     _sync_folder(path.parent)
+
+
+def _rename(file: BinaryIO, temporary: Path, path: Path) -> None:
+    """Write a temporary file to the disk, and give it its name."""
+    file.flush()
+    os.fsync(file.fileno())
+    os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+    if os.name == "nt":
+        file.close()  # Windows does not rename open files
+    os.replace(temporary, path)
 
 
 def _sync_folder(folder: Path) -> None:

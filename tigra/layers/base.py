@@ -91,6 +91,10 @@ class Layer:
         """
         return []
 
+    def feature_names(self, n_features: int) -> list[str]:
+        """Names of the outputs of a layer with `gives_features`, in order."""
+        return [f"feature{number}" for number in range(n_features)]
+
     @classmethod
     def image_input(cls, values: np.ndarray, image_shape: tuple[int, int]):
         """Input for images (1, N, B) if this is the first layer of a network: y_0, active on all nodes."""

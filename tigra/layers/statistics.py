@@ -74,6 +74,16 @@ class Statistics(Layer):
         """The signs of all t_{i,k}."""
         return [t > 0 for t in chebyshev(self.graph, x.values, self.max_order)]
 
+    def feature_names(self, n_features: int) -> list[str]:
+        """Name of each feature: map, Chebyshev order and moment.
+
+        >>> from tigra.graph import grid_graph
+        >>> Statistics(grid_graph((1, 3)), max_order=1).feature_names(8)[2:6]
+        ['map0_T1_mean', 'map0_T1_var', 'map1_T0_mean', 'map1_T0_var']
+        """
+        orders, maps = range(self.max_order + 1), range(n_features // (2 * (self.max_order + 1)))
+        return [f"map{i}_T{k}_{moment}" for i in maps for k in orders for moment in ("mean", "var")]
+
     @property
     def label(self) -> str:
         """S[K_max]"""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tigra.datasets.splits import as_split
-from tigra.errors import ShapeError
+from tigra.errors import ShapeError, UsageError
 from tigra.graph import Graph
 from tigra.images.store import LazyImages
 from tigra.models.loss import softmax
@@ -85,6 +85,14 @@ class Classifier:
     def scores(self, images, threads: int = 1) -> np.ndarray:
         """Class scores (n, n_classes); the class with the highest score is predicted."""
         raise NotImplementedError
+
+    def features(self, images, threads: int = 1) -> np.ndarray:
+        """Feature vectors (n, n_features), for classifiers that have any."""
+        raise UsageError(f"A model of kind {self.kind!r} has no features; use a network with S[K_max], or DeepScat.")
+
+    def feature_names(self) -> list[str]:
+        """Name of each column of `features`."""
+        raise UsageError(f"A model of kind {self.kind!r} has no features; use a network with S[K_max], or DeepScat.")
 
     def predict_proba(self, images, threads: int = 1) -> np.ndarray:
         """Class probabilities of images.

@@ -229,10 +229,27 @@ class Network(Classifier):
         array (n, n_features)
             One row per image.
         """
+        return self._through(images, self._feature_place + 1, threads)
+
+    def feature_names(self) -> list[str]:
+        """Name of each feature, such as `layer3_map5_T4_mean`; layers are numbered from 0, as `tigra info` does.
+
+        Returns
+        -------
+        list of str
+            One name per column of `features`: layer, map, Chebyshev order, and mean or variance over the nodes.
+        """
+        n_features = self.features(np.zeros((1, *self.image_shape))).shape[1]
+        place = self._feature_place
+        return [f"layer{place}_{name}" for name in self.layers[place].feature_names(n_features)]
+
+    @property
+    def _feature_place(self) -> int:
+        """Number of the layer whose output `features` returns."""
         places = [i for i, layer in enumerate(self.layers) if layer.gives_features]
         if not places:
             raise UsageError("This network has no statistics layer, so it has no features; add S[K_max].")
-        return self._through(images, places[-1] + 1, threads)
+        return places[-1]
 
     def calibrate(self, images, threads: int = 1, labels=None, seed: int = 0) -> None:
         """Set the constants of all layers that need calibration, layer by layer.

@@ -259,6 +259,10 @@ class DeepScat(Classifier):
         check_cost(self.cost, 1, self.dtype.itemsize)
         return scattering_features(self.scattering, checked, threads, self.cache, on_progress, self.checked_pixels)
 
+    def feature_names(self) -> list[str]:
+        """Name of each feature, such as `order2_j0_j1_d3_f0`, see `Scattering.feature_names`."""
+        return self.scattering.feature_names()
+
     def fit(
         self,
         images,

@@ -98,6 +98,22 @@ class Scattering:
         """Number of features of an image."""
         return n_features(self.order, self.octaves)
 
+    def feature_names(self) -> list[str]:
+        """Name of each feature: order, octaves j1 and j2, angle d, and filter f along the angles.
+
+        >>> Scattering(2, 2, (8, 8)).feature_names()[:6]
+        ['order0', 'order1_j0', 'order1_j1', 'order2_j0_f1', 'order2_j0_f2', 'order2_j0_f3']
+        """
+        octaves, filters = range(self.octaves), range(N_FILTERS)
+        first = [f"order1_j{j}" for j in octaves]
+        second = []
+        for j1 in octaves:
+            second += [f"order2_j{j1}_f{f}" for f in filters[1:]]
+            second += [
+                f"order2_j{j1}_j{j2}_d{d}_f{f}" for j2 in octaves[j1 + 1 :] for d in range(N_ANGLES) for f in filters
+            ]
+        return [name for names in [["order0"], first, second][: self.order + 1] for name in names]
+
     # --- what is made once -----------------------------------------------------------------------------
 
     @cached_property

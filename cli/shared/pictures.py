@@ -1,0 +1,53 @@
+"""Pictures on the command line: paths of files and folders, read as the model was trained, as a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+
+import click
+import numpy as np
+
+from tigra.errors import ImageError
+from tigra.files.regular import open_regular
+from tigra.images.pictures import decode_image
+from tigra.images.streaming import Batch, decoded_batches, list_files
+from tigra.model_file import Model
+
+paths_argument = click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
+recursive_option = click.option(
+    "--recursive", is_flag=True, help="Also take the pictures in folders inside the given folders."
+)
+invert_option = click.option(
+    "--invert",
+    is_flag=True,
+    help="Invert the pictures. Use it for dark objects on a light background if the model was trained on light objects"
+    " on a dark background, or the other way round.",
+)
+
+
+def reader_of(loaded: Model, invert: bool) -> Callable[[str], np.ndarray]:
+    """Return the function that reads a picture file for this model, as in its training."""
+    shape = loaded.network.image_shape
+    invert ^= loaded.training.get("dataset_options", {}).get("invert") is True
+
+    def read(path: str) -> np.ndarray:
+        try:
+            with open_regular(path) as file:
+                return decode_image(file, path, shape, invert)
+        except OSError as error:
+            raise ImageError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+    return read
+
+
+@contextlib.contextmanager
+def batches_of(loaded: Model, paths, recursive: bool, invert: bool, threads: int) -> Iterator[Iterator[Batch]]:
+    """Yield the stream of pictures; warnings of Pillow, about unusual metadata, are not shown."""
+    batches = decoded_batches(
+        list_files(paths, recursive), reader_of(loaded, invert), loaded.network.image_shape, threads
+    )
+    with warnings.catch_warnings(), contextlib.closing(batches):  # type: ignore[type-var]  # a generator
+        warnings.filterwarnings("ignore", module="PIL")
+        yield batches
