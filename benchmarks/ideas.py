@@ -1,6 +1,7 @@
 """What accuracy depends on: a recipe, and the same with one thing changed, three seeds each.
 
     python -m benchmarks.ideas [mnist-012] [mnist-rot] [--seeds 3] [--match WORDS] [--out FOLDER] [--data-dir FOLDER]
+                               [--jobs 1]
 
 For each idea networks are trained as `tigra train` does. They are tested on digits of MNIST's *training* file that
 they did not learn from: upright, which is what one may choose by, and rotated, with either interpolation, as a
@@ -14,9 +15,14 @@ busy core.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
 import json
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +33,10 @@ from tigra.errors import TigraError, UsageError
 from tigra.experiments.methods import find_method
 from tigra.experiments.recipe import Recipe
 from tigra.experiments.recipes import find_recipe
+from tigra.experiments.runner import hand_out, runner_for
 from tigra.experiments.runs import Watch, perform
 from tigra.files.atomic import write_atomically
+from tigra.files.claims import claim
 from tigra.models.classifier import accuracy
 from tigra.options import FitOptions, NetworkOptions
 from tigra.seeding import generator
@@ -93,6 +101,7 @@ IDEAS = {
 }  # fmt: skip
 FEW = {"mnist-012": {}, "mnist-rot": {"n_train": 5_000}}  # options of `load_dataset`
 CHANGES = {"mnist-012": {}, "mnist-rot": {"epochs": 4}}  # for all ideas, the recipe too
+Runs = list[list[float] | None]  # accuracies in the order of COLUMNS, by seed; None if only later seeds are recorded
 COLUMNS = "upright", "rotated, cubic", "rotated, linear"
 
 
@@ -110,25 +119,29 @@ def _pixels(image: np.ndarray) -> bytes:
     return np.round(255 * image).astype(np.uint8).tobytes()
 
 
-def measured(dataset: str, idea: str, seed: int, data_dir=None, threads: int = 1) -> list[float]:
+def measured(
+    dataset: str, idea: str, seed: int, data_dir=None, threads: int = 1, should_stop=lambda: False
+) -> list[float]:
     """Accuracies in percent, in the order of COLUMNS, of a network trained with the idea."""
     splits = load_dataset(dataset, seed=seed, data_dir=data_dir, **FEW[dataset])
     recipe = find_recipe(dataset, "achiral").with_changes(CHANGES[dataset] | IDEAS[dataset][idea])
     run = find_method("tigranet").start(splits, recipe, seed, threads)
-    perform(run, watch=Watch(lambda what, done=0, total=0: _tell(f"{dataset}, {idea}, seed {seed}: {what}")))
+    show = lambda what, done=0, total=0: _tell(f"{dataset}, {idea}, seed {seed}: {what}")  # noqa: E731
+    perform(run, watch=Watch(show, should_stop))
     upright, labels = held_out(splits, data_dir)
     sets = [upright, *(turned_at_random(upright, generator(seed, "ideas"), kind) for kind in ("cubic", "linear"))]
     return [round(100 * accuracy(run.model, (images, labels), threads), 3) for images in sets]
 
 
-def table(results: dict[str, list[list[float]]]) -> list[str]:
+def table(results: dict[str, Runs]) -> list[str]:
     """Lines of Markdown: mean and standard deviation over the seeds.
 
     >>> table({"smoothing 0": [[96.0, 80.0, 70.0], [97.0, 82.0, 71.0]]})[2]
     '| smoothing 0 | 96.5 +- 0.7 | 81.0 +- 1.4 | 70.5 +- 0.7 | 2 |'
     """
     lines = [f"| idea | {' | '.join(COLUMNS)} | seeds |", "| --- |" + " ---: |" * (len(COLUMNS) + 1)]
-    for idea, runs in results.items():
+    for idea, all_runs in results.items():
+        runs = [run for run in all_runs if run is not None]
         cells = [f"{mean:.1f}" for mean in np.mean(runs, axis=0)]
         if len(runs) > 1:
             spread = np.std(runs, axis=0, ddof=1)
@@ -156,15 +169,16 @@ def renamed(changes: dict) -> dict:
     return of_fit | NetworkOptions.resolved(others, warn=False)
 
 
-def read(path: Path, dataset: str) -> dict[str, list[list[float]]]:
+def read(path: Path, dataset: str) -> dict[str, Runs]:
     """Of each idea, the accuracies that a file has for its seeds; ideas that mean something else today are left out."""
     if not path.exists():
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         found = {idea: (entry["changes"], entry["runs"]) for idea, entry in content["ideas"].items()}
-        shapes = {np.shape(np.array(run, float)) for _, runs in found.values() for run in runs}
-        numbers = [number for _, runs in found.values() for run in runs for number in run]
+        whole = [run for _, runs in found.values() for run in runs if run is not None]
+        shapes = {np.shape(np.array(run, float)) for run in whole}
+        numbers = [number for run in whole for number in run]
         is_whole = shapes <= {(len(COLUMNS),)} and all(0 <= number <= 100 for number in numbers)
         is_ours = is_today(content["settings"], dataset)
         known = {idea: found[idea][1] for idea in IDEAS[dataset] if idea in found}
@@ -184,7 +198,7 @@ def given_up(path: Path, dataset: str) -> dict[str, dict]:
     return {idea: entry for idea, entry in ideas.items() if idea not in IDEAS[dataset]}
 
 
-def written(dataset: str, results: dict[str, list[list[float]]], others: dict[str, dict] | None = None) -> bytes:
+def written(dataset: str, results: dict[str, Runs], others: dict[str, dict] | None = None) -> bytes:
     """The content of the file, ideas in their order, and behind them `others`, which are not asked for today."""
     ideas = {
         idea: {"changes": changes, "runs": results[idea]} for idea, changes in IDEAS[dataset].items() if idea in results
@@ -206,11 +220,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/ideas"))
     parser.add_argument("--match", default="", help="only ideas whose words contain this")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="networks at a time, each in a process of its own")
     options = parser.parse_args()
     if unknown := set(options.datasets) - set(IDEAS):
         parser.error(f"no ideas for {', '.join(sorted(unknown))}; there are some for {', '.join(IDEAS)}")
-    if options.seeds < 1:
-        parser.error(f"--seeds is a number of at least 1, got {options.seeds}")
+    if min(options.seeds, options.jobs) < 1:
+        parser.error(f"--seeds and --jobs are numbers of at least 1, got {options.seeds} and {options.jobs}")
     datasets = options.datasets or list(IDEAS)
     chosen = [idea for dataset in datasets for idea in IDEAS[dataset]]
     datasets = [dataset for dataset in datasets if any(options.match in idea for idea in IDEAS[dataset])]
@@ -218,27 +233,75 @@ def main() -> None:
         parser.error(f"no idea contains {options.match!r}; there are: {'; '.join(chosen)}")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
-        for dataset in datasets:
-            _run(dataset, options)
+        worked = [_run(dataset, options) for dataset in datasets]
     except (TigraError, OSError) as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
         sys.exit(f"\nStopped; what is finished is in {options.out}, the same command goes on.")
+    if not all(worked):
+        sys.exit(1)
 
 
-def _run(dataset: str, options) -> None:
+class Task(NamedTuple):
+    """One network to train."""
+
+    dataset: str
+    idea: str
+    seed: int
+    options: argparse.Namespace
+
+
+def do(task: Task, watch: Watch) -> None:
+    """Train a network and record it at once, unless it is recorded or another process is at it."""
+    dataset, idea, seed, options = task
     path = options.out / f"{dataset}.json"
-    for idea in (idea for idea in IDEAS[dataset] if options.match in idea):
-        runs = read(path, dataset).get(idea, [])
-        while len(runs) < options.seeds:
-            mine = [*runs, measured(dataset, idea, len(runs), options.data_dir, options.threads)]
-            results = read(path, dataset)  # another process may have written meanwhile, of this idea, too
-            runs = max(mine, results.get(idea, []), key=len)
+    name = hashlib.sha256(f"{idea} {seed}".encode()).hexdigest()[:16]
+    with claim(options.out / f".{dataset}-{name}.lock") as is_mine:
+        if not is_mine or has(read(path, dataset), idea, seed):
+            return
+        found = measured(dataset, idea, seed, options.data_dir, options.threads, watch.should_stop)
+        with _alone(options.out / f".{dataset}.lock"):
+            results = read(path, dataset)  # other processes may have written meanwhile, of this idea, too
+            runs = results.get(idea, [])
+            runs += [None] * (seed + 1 - len(runs))
+            runs[seed] = found
             write_atomically(path, written(dataset, results | {idea: runs}, given_up(path, dataset)))
+
+
+def has(results: dict[str, Runs], idea: str, seed: int) -> bool:
+    """Whether a file has the numbers of a seed."""
+    runs = results.get(idea, [])
+    return seed < len(runs) and runs[seed] is not None
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait for the lock of a file that several processes change."""
+    while True:
+        with claim(path) as is_mine:
+            if is_mine:
+                yield
+                return
+        time.sleep(0.01)
+
+
+def _run(dataset: str, options) -> bool:
+    """Train what is missing, print the table; returns False if a training failed."""
+    path, failed = options.out / f"{dataset}.json", False
+    ideas, known = [idea for idea in IDEAS[dataset] if options.match in idea], read(path, dataset)
+    tasks = [Task(dataset, idea, seed, options) for idea in ideas for seed in range(options.seeds)]
+    tasks = [task for task in tasks if not has(known, task.idea, task.seed)]
+    with runner_for(min(options.jobs, len(tasks) or 1)) as runner:
+        for outcome in hand_out(runner, do, tasks):
+            if outcome.error:
+                failed = True
+                _, idea, seed, _ = outcome.task
+                print(f"{dataset}, {idea}, seed {seed}: no result. {outcome.error}", file=sys.stderr)
     _tell("")
     results = read(path, dataset)
     in_order = {idea: results[idea] for idea in IDEAS[dataset] if idea in results}
     print("\n".join([f"**{dataset}**", "", *table(in_order), ""]), flush=True)
+    return not failed
 
 
 if __name__ == "__main__":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
+from click.core import ParameterSource
 
-from tigra.errors import TrainingError
+from tigra.errors import TigraError
 from tigra.experiments.reproduction import Experiment
+from tigra.experiments.runner import Outcome, hand_out, runner_for
 from tigra.experiments.runs import Stopped, Watch
-from tigra.experiments.tables import TABLES
+from tigra.experiments.tables import TABLES, Row
 from tigra.figures.curves.resolution import require_matplotlib
 from tigra.figures.curves.rotations import check_ending, draw
 from tigra.files.atomic import check_writable, write_atomically
@@ -47,6 +50,65 @@ def _keep_finished_rows(experiment: Experiment, what: str) -> None:
         )
 
 
+class Task(NamedTuple):
+    """A run of a table, and how to call it."""
+
+    experiment: Experiment
+    row: Row
+    number: int
+    name: str
+
+
+def do(task: Task, watch: Watch) -> dict | None:
+    """Do a run, in this process or another one; None if somebody else does it."""
+
+    def show(text, done=0, total=0):
+        watch.show(f"{task.name}: {text}", done, total)
+
+    return task.experiment.claimed_run(task.row, task.number, Watch(show, watch.should_stop))
+
+
+def _run_all(ctx: click.Context, experiment: Experiment, jobs: int) -> int:
+    """Do what is left to do; returns the number of runs without a result."""
+    runs = [(row, number) for row, number in experiment.runs() if experiment.record(row, number) is None]
+    names = [f"{row.words}, {row.over} {number} ({n}/{len(runs)})" for n, (row, number) in enumerate(runs, start=1)]
+    tasks = [Task(experiment, *run, name) for run, name in zip(runs, names, strict=True)]
+    failed: list[Task] = []
+    with Progress() as progress, StopSignals() as stop:
+
+        def show(text, done=0, total=0):
+            progress.show(text, done, total, phase=text.rstrip("0123456789/ "))
+
+        try:
+            with runner_for(min(jobs, len(tasks) or 1), Watch(show, stop.asked)) as runner:
+                for n_done, outcome in enumerate(hand_out(runner, do, tasks), start=1):
+                    progress.clear()
+                    if outcome.error:
+                        failed.append(outcome.task)
+                    _tell(outcome)
+                    progress.show(f"{n_done} of {len(tasks)} runs ended", n_done, len(tasks), phase="runs")
+        except Stopped:
+            progress.clear()
+            say(f"Stopped; the runs so far are in {experiment.folder}. Continue with the same command.", err=True)
+            ctx.exit(130)
+    others = [task for task in tasks if task not in failed and not experiment.record(task.row, task.number)]
+    if others:
+        say(f"Note: another process is doing {len(others)} of these runs, first {others[0].name}.", err=True)
+    return len(failed)
+
+
+def _tell(outcome: Outcome) -> None:
+    """Say the result of a run, or why it has none."""
+    if outcome.error:
+        known = isinstance(outcome.error, (TigraError, RuntimeError))
+        kind = "" if known else f"{type(outcome.error).__name__}: "
+        say(f"{outcome.task.name}: no result. {kind}{outcome.error}", err=True)
+    elif outcome.result:
+        test, values = next(iter(outcome.result["accuracy"]["test"].items()))
+        mean, seconds = 100 * sum(values) / len(values), duration(outcome.result["seconds"])
+        say(f"{outcome.task.name}: {mean:.2f} % ({test}), {seconds}", err=True)
+
+
 @click.command()
 @click.argument("table", type=click.Choice(list(TABLES)))
 @click.option(
@@ -65,17 +127,25 @@ def _keep_finished_rows(experiment: Experiment, what: str) -> None:
 @click.option(
     "--figure", type=click.Path(dir_okay=False), help="Table rotations: also draw the curve (.png, .svg or .pdf)."
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1, max=1024),
+    default=1,
+    show_default=True,
+    help="Number of runs at a time, each in a process of its own; the cores are shared out to them.",
+)
 @data_dir_option
 @threads_option
 @json_option
 @click.pass_context
-def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, threads, as_json):
+def reproduce(ctx, table, seeds, only, quick, finished, out, figure, jobs, data_dir, threads, as_json):
     """Reproduce a TABLE of the paper and print it next to the paper's numbers.
 
     This trains every method of the table several times, which can take hours. Each finished run is saved
     at once, as a JSON file with its model. You can stop with Ctrl-C at any time: the same command
-    continues where it stopped, even in the middle of a run. The best epoch is chosen on upright
-    validation images.
+    continues where it stopped, even in the middle of a run. The same command in a second terminal, or
+    on another machine that shares the folder, takes runs that no other process is doing. The best epoch
+    is chosen on upright validation images.
 
     \b
     mnist-012         Table 2, digits 0, 1 and 2, tested on all of MNIST's test images of them
@@ -91,38 +161,14 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
     if out == "":
         raise click.UsageError("--out must be a folder, got an empty name; leave it out for results/TABLE.")
     out = Path(out or f"results/{table}")
+    if ctx.get_parameter_source("threads") is not ParameterSource.COMMANDLINE:
+        threads = max(1, threads // jobs)
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only, finished)
     if finished:
         _keep_finished_rows(experiment, "these rows" if only else "this table")
     if figure is not None:
         _check_figure(table, figure, out, finished)
-    runs = [] if finished else experiment.runs()
-    todo = [(row, number) for row, number in runs if experiment.record(row, number) is None]
-    failed = []
-    with Progress() as progress, StopSignals() as stop:
-        for place, (row, number) in enumerate(todo, start=1):
-            name = f"{row.words}, {row.over} {number} ({place}/{len(todo)})"
-
-            def show(text, done=0, total=0, name=name):
-                progress.show(f"{name}: {text}", done, total, phase=name + text.rstrip("0123456789/ "))
-
-            if experiment.record(row, number):  # another process in the same folder finished it first
-                continue
-            try:
-                record = experiment.run(row, number, Watch(show, stop.asked))
-            except TrainingError as error:  # go on with the other runs
-                progress.clear()
-                failed.append(name)
-                say(f"{name}: no result. {error}", err=True)
-                continue
-            except Stopped:
-                progress.clear()
-                say(f"Stopped; the runs so far are in {out}. Continue with the same command.", err=True)
-                ctx.exit(130)
-            progress.clear()
-            test, values = next(iter(record["accuracy"]["test"].items()))
-            mean = 100 * sum(values) / len(values)
-            say(f"{name}: {mean:.2f} % ({test}), {duration(record['seconds'])}", err=True)
+    n_failed = 0 if finished else _run_all(ctx, experiment, jobs)
     if figure is not None and experiment.finished_rows():
         write_atomically(figure, draw(experiment, figure), "--figure")
         say(f"Figure: {figure}", err=True)
@@ -131,10 +177,10 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, data_dir, t
     if as_json:
         found = [kept for row, number in experiment.runs() if (kept := experiment.record(row, number))]
         print_json({"table": table, "title": TABLES[table].title, "folder": str(out), "quick": quick, "runs": found})
-        ctx.exit(1 if failed else 0)
+        ctx.exit(1 if n_failed else 0)
     say(f"{TABLES[table].title}\n" + ("QUICK: the numbers mean nothing.\n" if quick else ""))
     say(experiment.markdown())
     known = experiment.n_threads()
     spent = "" if known == "-" else f"; seconds of training on {known} thread{'s' if known != '1' else ''}"
     say(f"Percent, mean +- standard deviation over runs{spent}.")
-    ctx.exit(1 if failed else 0)
+    ctx.exit(1 if n_failed else 0)

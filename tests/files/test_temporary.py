@@ -54,7 +54,7 @@ def test_only_our_own_names_are_touched(tmp_path):
 
 
 def test_age_decides_where_there_are_no_locks(tmp_path, monkeypatch):
-    monkeypatch.setattr(temporary, "_lock", lambda descriptor: None)
+    monkeypatch.setattr(temporary, "try_lock", lambda descriptor: None)
     for name, age in ((".tigra-old_old_", 2 * temporary.ABANDONED), (".tigra-new_new_", 60)):
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (time.time() - age,) * 2)
@@ -67,7 +67,7 @@ def test_age_decides_where_there_are_no_locks(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("make", [temporary_file, temporary_folder])
 def test_what_is_taken_away_before_it_is_locked_is_made_again(tmp_path, monkeypatch, make):
-    lock, tries = temporary._lock, []
+    lock, tries = temporary.try_lock, []
 
     def late(descriptor):
         tries.append(descriptor)
@@ -75,11 +75,11 @@ def test_what_is_taken_away_before_it_is_locked_is_made_again(tmp_path, monkeypa
             remove_leftovers(tmp_path, ".tigra-")  # another process, in just this moment
         return lock(descriptor)
 
-    monkeypatch.setattr(temporary, "_lock", late)
+    monkeypatch.setattr(temporary, "try_lock", late)
     with make(tmp_path, ".tigra-") as made:
         assert (made[1] if make is temporary_file else made).exists() and len(tries) >= 3
     assert names(tmp_path) == []
-    monkeypatch.setattr(temporary, "_lock", lambda descriptor: False)
+    monkeypatch.setattr(temporary, "try_lock", lambda descriptor: False)
     with pytest.raises(OSError, match="as soon as they are made"), make(tmp_path, ".tigra-"):
         pass
 

@@ -24,6 +24,7 @@ from tigra.experiments.runs import Run, Watch, perform
 from tigra.experiments.tables import Row, Table
 from tigra.files.atomic import check_writable, write_atomically
 from tigra.files.cache import cache_folder
+from tigra.files.claims import claim
 from tigra.model_file import Model, load_model
 from tigra.models.classifier import Classifier, accuracy
 from tigra.seeding import generator
@@ -159,6 +160,14 @@ class Experiment:
         }
         write_atomically(self.path(row, number), (json.dumps(record, indent=1) + "\n").encode())
         return record
+
+    def claimed_run(self, row: Row, number: int, watch: Watch = Watch()) -> dict | None:  # noqa: B008
+        """Do a run unless it is finished; None if another process is doing it or has just finished it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with claim(self.path(row, number, ".lock")) as is_mine:
+            if not is_mine or self.record(row, number):
+                return None
+            return self.run(row, number, watch)
 
     def _load(self, settings, changes, watch) -> Splits:
         options = _as_given(settings["data"] | changes)

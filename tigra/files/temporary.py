@@ -35,7 +35,7 @@ def temporary_file(folder: Path, prefix: str) -> Iterator[tuple[BinaryIO, Path]]
         descriptor, name = tempfile.mkstemp(dir=folder, prefix=prefix)
         with open(descriptor, "wb") as file:
             try:
-                if _lock(descriptor) is not False and os.path.exists(name):  # else it was taken for a leftover
+                if try_lock(descriptor) is not False and os.path.exists(name):  # else it was taken for a leftover
                     yield file, Path(name)
                     return
             finally:
@@ -54,7 +54,7 @@ def temporary_folder(folder: Path, prefix: str) -> Iterator[Path]:
         except FileNotFoundError:  # it was taken for a leftover before it was locked
             continue
         try:
-            if descriptor is None or (_lock(descriptor) is not False and path.exists()):
+            if descriptor is None or (try_lock(descriptor) is not False and path.exists()):
                 yield path
                 return
         finally:
@@ -82,7 +82,7 @@ def _remove_if_left(path: Path) -> None:
     is_old = time.time() - facts.st_mtime > ABANDONED
     descriptor = _opened(path) if fcntl else None
     try:
-        has_lock = None if descriptor is None else _lock(descriptor)
+        has_lock = None if descriptor is None else try_lock(descriptor)
         if has_lock or (has_lock is None and is_old):
             shutil.rmtree(path, ignore_errors=True) if is_folder else os.unlink(path)
     finally:
@@ -96,7 +96,7 @@ def _opened(path: Path) -> int:
     return os.open(path, how | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def _lock(descriptor: int) -> bool | None:
+def try_lock(descriptor: int) -> bool | None:
     """Return True with the lock, False if another process has it, and None where there are no locks."""
     if fcntl is None:
         return None
