@@ -368,6 +368,9 @@ class Limits(Options):
         unit="pixels",
     )
     max_memory: int = option(1000, "Largest memory of the maps of one worker thread.", least=1, unit="MB")
+    max_training_memory: int = option(
+        4000, "Largest memory of a training step, of all worker threads together.", least=1, unit="MB"
+    )
     max_work: int = option(
         5_000,
         "Largest number of operations for one image; a core does 1000 to 10,000 million a second.",

@@ -12,7 +12,7 @@ from tigra.errors import ArchitectureError, ModelFileError, UsageError
 from tigra.models.build import Plan
 from tigra.models.costs import Cost, check_cost
 from tigra.models.notation import parse_architecture
-from tigra.options import BuildOptions
+from tigra.options import BuildOptions, FitOptions
 
 NETWORKS = {
     "vector": ("SC[20, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]", {}),
@@ -36,6 +36,43 @@ def test_the_memory_is_estimated_within_a_factor_of_two(name):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.5 < network.cost.numbers * network.micro_batch * 4 / peak < 2
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_memory_of_training_is_estimated_within_a_factor_of_two(name, monkeypatch):
+    architecture, options = NETWORKS[name]
+    rng = np.random.default_rng(0)
+    images, labels = rng.random((32, 20, 20)), np.arange(32) % 3
+    network = tigra.build_network(architecture, (20, 20), 3, **options)
+    splits = (images, labels), (images[:3], labels[:3])
+    fit = FitOptions(epochs=1, batch_size=32, learning_rate=1e-5)
+    next(tigra.Training(network, splits, fit).steps())  # loads the kernels
+    monkeypatch.setenv("TIGRA_MAX_TRAINING_MEMORY", "1")
+    with pytest.raises(UsageError, match="batch size, .*set TIGRA_MAX_TRAINING_MEMORY to") as caught:
+        tigra.Training(network, splits, fit)
+    needed = str(caught.value).rstrip(".").rsplit(" ", 1)[1]
+    monkeypatch.setenv("TIGRA_MAX_TRAINING_MEMORY", needed)
+    tracemalloc.start()
+    next(tigra.Training(network, splits, fit).steps())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.5 < int(needed) * 1e6 / peak < 2
+
+
+def test_threads_batches_and_parameters_take_memory_in_training(monkeypatch):
+    monkeypatch.setenv("TIGRA_MAX_TRAINING_MEMORY", "1")
+
+    def needed(text, batch, threads, **options):
+        network = tigra.build_network(text, (20, 20), 3, **options)
+        split = np.zeros((256, 20, 20)), np.arange(256) % 3
+        with pytest.raises(UsageError, match="TIGRA_MAX_TRAINING_MEMORY") as caught:
+            tigra.Training(network, (split, split), FitOptions(batch_size=batch), threads)
+        return int(str(caught.value).rstrip(".").rsplit(" ", 1)[1])
+
+    alone, together = ("SC[20, 3]-S[4]", {}), ("OC[20, 2]-S[2]", {"batch_norm": True})
+    assert needed(alone[0], 64, 2) > 1.8 * needed(alone[0], 64, 1) == 1.8 * needed(alone[0], 32, 2)
+    assert needed(together[0], 128, 1, **together[1]) > 1.8 * needed(together[0], 64, 2, **together[1])
+    assert needed("SC[2, 1]-S[4]-FC[1000]-FC[1000]", 64, 1) > 1e6 * 4 * 10 / 1e6
 
 
 def test_a_network_beyond_a_limit_is_refused_with_the_remedy(monkeypatch):

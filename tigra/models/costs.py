@@ -1,4 +1,4 @@
-"""Estimates of memory and work, so that a network that asks for too much is refused before it predicts.
+"""Estimates of memory and work, so that a network that asks for too much is refused before it predicts or trains.
 
 A model file of a few hundred kilobytes can describe a network with a hundred thousand maps. The estimates count, for
 one image, the numbers that the layers hold at the same time and the multiplications and additions. They are meant to
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tigra.errors import UsageError
 from tigra.options import Limits
 
+TRAINING = 1.6  # maps in training, with those kept for the backward pass and gradients, in multiples of prediction
 STENCIL = 9  # operations for a product of the Laplacian and a map, per node
 
 
@@ -49,15 +50,41 @@ def check_cost(cost: Cost, n_images: int, itemsize: int) -> None:
     limits = Limits.now()
     megabytes = -(-cost.numbers * n_images * itemsize // 10**6)
     if megabytes > limits.max_memory:
-        raise _beyond("MB of memory", f"for the maps of {n_images} images", megabytes, limits.max_memory, "MAX_MEMORY")
+        what = f"This network needs about {megabytes:,.0f} MB of memory for the maps of {_images(n_images)}"
+        raise _beyond(what, megabytes, limits.max_memory, "MAX_MEMORY")
     millions = -(-cost.operations // 10**6)
     if millions > limits.max_work:
-        raise _beyond("million operations", "for one image", millions, limits.max_work, "MAX_WORK")
+        what = f"This network needs about {millions:,.0f} million operations for one image"
+        raise _beyond(what, millions, limits.max_work, "MAX_WORK")
 
 
-def _beyond(unit: str, what: str, needed: float, limit: int, name: str) -> UsageError:
-    images = what.replace("1 images", "1 image") if what.endswith(" 1 images") else what
+def check_training_cost(cost: Cost, n_images: int, n_parameters: int, itemsize: int) -> None:
+    """Raise UsageError if a training step needs more memory than the limit allows.
+
+    Parameters
+    ----------
+    cost : Cost
+        Estimate for the prediction of one image.
+    n_images : int
+        Number of images whose maps are in memory at the same time, in all threads.
+    n_parameters : int
+        Number of parameters, times the number of vectors that are as long.
+    itemsize : int
+        Bytes of a number.
+    """
+    limit = Limits.now().max_training_memory
+    megabytes = -(-(TRAINING * cost.numbers * n_images + n_parameters) * itemsize // 10**6)
+    if megabytes > limit:
+        what = f"Training this network needs about {megabytes:,.0f} MB of memory for {_images(n_images)} at a time"
+        raise _beyond(what, megabytes, limit, "MAX_TRAINING_MEMORY", "a smaller batch size, ")
+
+
+def _images(count: int) -> str:
+    return f"{count} image{'s' if count > 1 else ''}"
+
+
+def _beyond(what: str, needed: float, limit: int, name: str, remedy: str = "") -> UsageError:
     return UsageError(
-        f"This network needs about {needed:,.0f} {unit} {images}, the limit is {limit:,}; use a smaller network or"
-        f" smaller images, or set TIGRA_{name} to {needed:.0f}."
+        f"{what}, the limit is {limit:,}; use {remedy}a smaller network or smaller images, or set TIGRA_{name} to"
+        f" {needed:.0f}."
     )

@@ -21,6 +21,7 @@ from tigra.models.batch_statistics import (
     forward_together,
     meeting_places,
 )
+from tigra.models.costs import check_training_cost
 from tigra.models.loss import image_losses, negative_log_likelihood
 from tigra.models.network import Network, PreparedImages
 from tigra.models.workers import Workers, micro_batches
@@ -33,6 +34,7 @@ from tigra.training.jitter import JitteredImages
 from tigra.training.weights import with_mean_one
 
 CALIBRATION_IMAGES = 5000  # at most this many are used to standardise the statistics
+VECTORS = 8  # as long as the parameters: they, their gradient, the decay, two moments, best, current, and a copy
 PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at the same time
 
 
@@ -79,6 +81,7 @@ class Training:
         self.train = _checked_split(network, train, "training", options)
         self.valid = _checked_split(network, valid, "validation")
         self.weights, self.valid_weights = with_mean_one(weights, self.train[1], self.valid[1])
+        self._check_memory()
         self.data_hash = fingerprint(splits)
         decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
         self.optimizer = Adam(network.parameters, decay=decay)
@@ -103,6 +106,18 @@ class Training:
         """Number of replicas: one per thread, but no more than there are micro-batches in a batch."""
         largest_batch = min(self.options.batch_size, len(self.train[1]))
         return min(self.threads, len(micro_batches(largest_batch, self.network.micro_batch)))
+
+    def _check_memory(self) -> None:
+        """Raise UsageError if a step would need more memory than the limit."""
+        network, batch = self.network, min(self.options.batch_size, len(self.train[1]))
+        n_parts = len(micro_batches(batch, network.micro_batch))
+        if meeting_places(network):  # all parts of a batch are in memory
+            n_images, n_vectors = batch, 2 * n_parts
+        else:
+            n_images = min(batch, self._n_replicas * network.micro_batch)
+            n_vectors = self._n_replicas + min(n_parts, PARTS_AT_ONCE)
+        n_numbers = (n_vectors + VECTORS) * network.n_parameters
+        check_training_cost(network.cost, n_images, n_numbers, network.dtype.itemsize)
 
     @property
     def is_finished(self) -> bool:
