@@ -65,6 +65,7 @@ if __name__ == "__main__":  # tests import this file for the function above
         extras_require={
             "docs": DOCS,
             "figures": ["matplotlib>=3.7"],
+            "onnx": ["onnx>=1.16", "onnxruntime>=1.18"],
             "sklearn": ["scikit-learn>=1.6"],
             "test": [
                 "pytest>=7",
@@ -72,6 +73,8 @@ if __name__ == "__main__":  # tests import this file for the function above
                 "mypy==2.4.1",
                 "scikit-learn==1.7.2",  # exact: another version has other checks; the last one for Python 3.10
                 "pandas>=2.2",
+                "onnx>=1.16",
+                "onnxruntime>=1.18",
                 "nbclient>=0.10,<1",  # runs docs/first_gradient.ipynb
                 "ipykernel>=6.29,<8",
                 *DOCS,

@@ -21,7 +21,7 @@ ROOMS = """
     training theory baselines
     model_arrays
     model_file
-    experiments gradcheck figures
+    experiments gradcheck figures onnx
     sklearn moved
     __init__ __main__
 """  # rooms on one line do not import each other
@@ -107,6 +107,7 @@ def test_only_four_modules_of_kernels_import_numba_and_nothing_inside_uses_a_dee
         assert not outside & {"numba", "llvmlite"} or path in allowed
         assert not outside & {"torch", "tensorflow", "jax", "autograd"}
         assert not outside & {"sklearn", "joblib"} or room_of(path) == "sklearn"
+        assert not outside & {"onnx", "onnxruntime"}, "they are optional: use tigra.onnx.export.needed"
 
 
 def test_the_library_never_prints_and_never_draws_global_random_numbers():

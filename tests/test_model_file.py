@@ -37,6 +37,18 @@ def test_a_network_comes_back_bit_for_bit(tmp_path, small_network, small_splits,
     assert again.scores(images).tobytes() == network.scores(images).tobytes()
 
 
+def test_models_that_come_with_tigra_have_names_but_a_file_goes_first(tmp_path, monkeypatch, network):
+    monkeypatch.chdir(tmp_path)
+    assert tigra.load("mnist-012").n_classes == tigra.load_model("mnist-012").network.n_classes == 3
+    (tmp_path / "mnist-012").mkdir()
+    assert tigra.load("mnist-012").class_names == ["0", "1", "2"]
+    (tmp_path / "mnist-012").rmdir()
+    tigra.save(network, "mnist-012")
+    assert tigra.load("mnist-012").class_names == network.class_names
+    with pytest.raises(ModelFileError, match="Cannot read the model file mnist-021: .*; models that .*: mnist-012"):
+        tigra.load("mnist-021")
+
+
 def test_options_given_as_numpy_numbers_are_saved(tmp_path, small_network):
     options = {"dtype": np.dtype("float64"), "diagonal_weight": np.float32(0.25), "neighbours": np.int64(8)}
     options |= {"smoothing": np.float32(1), "standardise": np.bool_(True), "seed": np.int64(3)}

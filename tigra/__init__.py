@@ -18,6 +18,7 @@ The other packages and modules support them:
     baselines/      ConvNet, STN, HarmNet, DeepScat, nearest neighbour; TIGraNet needs none of them
     experiments/    recipes, methods, runs, tables, records, reproduction
     figures/        all plots, and the numbers they show
+    onnx/           export to ONNX, and comparison with onnxruntime
     sklearn/        estimators for scikit-learn; not imported by `import tigra`
 
     errors.py       exceptions                  options.py      all options (option_fields.py: their base class)
@@ -86,7 +87,7 @@ from tigra.layers import (
     Standardise,
     Statistics,
 )
-from tigra.model_file import load, save
+from tigra.model_file import load, load_model, save
 from tigra.models import (
     Network,
     accuracy,
@@ -97,6 +98,7 @@ from tigra.models import (
 )
 from tigra.models.kinds import LayerKind, layer_kind, real, whole
 from tigra.moved import install as _install_old_names
+from tigra.onnx import export_onnx
 from tigra.options import FitOptions, NetworkOptions
 from tigra.training import Epoch, Training, fit
 from tigra.version import __version__
@@ -160,6 +162,7 @@ __all__ = [
     "build_network",
     "check_gradients",
     "count_parameters",
+    "export_onnx",
     "fit",
     "fit_deepscat",
     "format_architecture",
@@ -167,6 +170,7 @@ __all__ = [
     "layer_kind",
     "load",
     "load_dataset",
+    "load_model",
     "parse_architecture",
     "read_image",
     "real",

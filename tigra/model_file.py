@@ -112,12 +112,13 @@ def save(network: Classifier, path, training: dict | None = None, resume: tuple[
 
 
 def load(path) -> Classifier:
-    """Load a model that was saved with `save`.
+    """Load a model that was saved with `save`, or one that comes with tigra.
 
     Parameters
     ----------
     path : str or Path
-        Model file.
+        Model file, or the name of a model that comes with tigra, such as "mnist-012". If there is a file of that
+        name, it is loaded.
 
     Returns
     -------
@@ -128,6 +129,11 @@ def load(path) -> Classifier:
     ------
     ModelFileError
         If the file cannot be read, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> load("mnist-012").class_names
+    ['0', '1', '2']
     """
     return load_model(path).network
 
@@ -138,13 +144,14 @@ def load_model(path) -> Model:
     Parameters
     ----------
     path : str or Path
-        Model file.
+        Model file, or the name of a model that comes with tigra.
 
     Returns
     -------
     Model
         Everything in the file; errors as for `load`.
     """
+    path = _found(path)
     try:
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise ModelFileError("it is not an ordinary file")
@@ -161,6 +168,11 @@ def load_model(path) -> Model:
         reason = str(error).rstrip(".") if isinstance(error, TigraError) else "truncated, or another format"
         raise ModelFileError(
             f"{path} is damaged or not a tigra model file ({reason}); train a new one with 'tigra train'."
+        ) from error
+    except FileNotFoundError as error:
+        names = ", ".join(packaged_models()) or "none"
+        raise ModelFileError(
+            f"Cannot read the model file {path}: {error.strerror}; models that come with tigra: {names}."
         ) from error
     except OSError as error:
         raise ModelFileError(f"Cannot read the model file {path}: {error.strerror or error}.") from error
@@ -306,6 +318,14 @@ def _network(meta: dict, graph: Graph | None, file_size: int) -> Classifier:
 
 # --- models that come with tigra ------------------------------------------------------------
 
+
+def _found(path):
+    """The file of a model that comes with tigra, if `path` is its name and there is no file of that name."""
+    if isinstance(path, str) and not os.path.isfile(path):
+        return packaged_models().get(path, path)
+    return path
+
+
 PREFIX, ENDING = "model-", ".npz"
 
 
@@ -319,8 +339,8 @@ def packaged_models() -> dict[str, Path]:
 
     Examples
     --------
-    >>> list(packaged_models())
-    ['mnist-012']
+    >>> "mnist-012" in packaged_models()
+    True
     """
     try:
         folder = resources.files("tigra_data")

@@ -21,6 +21,7 @@ __all__ = [
     "border_grey",
     "checked_shape",
     "downsample",
+    "gaussian",
     "less_border",
     "pad",
     "random_shifts",
@@ -199,10 +200,9 @@ def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
     """
     if not (np.isfinite(sigma) and sigma >= 0):
         raise UsageError(f"smoothing must be a number of pixels >= 0, got {sigma!r}.")
-    if sigma < 0.05:  # the weight next to a pixel would be exp(-200)
+    weights = gaussian(sigma)
+    if len(weights) == 1:
         return images
-
-    weights = _gaussian(sigma)
 
     def blur(array, axis):
         return ndimage.correlate1d(array, weights, axis=axis, mode="constant")
@@ -210,8 +210,16 @@ def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
     return 0.5 * (blur(blur(images, 1), 2) + blur(blur(images, 2), 1))
 
 
-def _gaussian(sigma):
-    """Weights of a Gaussian up to 4 sigma, as in `scipy.ndimage.gaussian_filter1d`; their sum is 1."""
+def gaussian(sigma: float) -> np.ndarray:
+    """Weights of a Gaussian up to 4 sigma, as in `scipy.ndimage.gaussian_filter1d`; [1] for sigma below 0.05.
+
+    Examples
+    --------
+    >>> gaussian(0.5).round(3)
+    array([0.   , 0.106, 0.787, 0.106, 0.   ])
+    """
+    if sigma < 0.05:  # the weight next to a pixel would be exp(-200)
+        return np.ones(1)
     reach = int(4.0 * float(sigma) + 0.5)
     weights = exp(-0.5 / (sigma * sigma) * np.arange(-reach, reach + 1) ** 2)
     return weights / weights.sum()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tigra.errors import ShapeError, TigraError
+from tigra.errors import ShapeError, TigraError, UsageError
 from tigra.graph import GraphSignal
 from tigra.kernels.workspace import Workspace
 
@@ -94,6 +94,26 @@ class Layer:
     def feature_names(self, n_features: int) -> list[str]:
         """Names of the outputs of a layer with `gives_features`, in order."""
         return [f"feature{number}" for number in range(n_features)]
+
+    def to_onnx(self, to, signal):
+        """Write this layer, as it predicts, into an ONNX graph.
+
+        Parameters
+        ----------
+        to : tigra.onnx.graph_writer.GraphWriter
+            Takes the nodes.
+        signal : tigra.onnx.writer.Signal
+            Input of the layer.
+
+        Returns
+        -------
+        tigra.onnx.writer.Signal
+            Output of the layer.
+        """
+        raise UsageError(
+            f"{type(self).__name__} cannot be exported to ONNX, because it has no method to_onnx; write one"
+            " (docs/extending.md), or leave the layer out."
+        )
 
     @classmethod
     def image_input(cls, values: np.ndarray, image_shape: tuple[int, int]):

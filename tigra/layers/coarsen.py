@@ -70,6 +70,14 @@ class Coarsen(Layer):
         grad_y = self._space.result("grad", shape, grad.dtype)
         return laplacian_step(self.graph, spread, spread, -0.5, 1, 0, out=grad_y)  # L is symmetric
 
+    def to_onnx(self, to, signal):
+        """A convolution, and means over blocks; along an odd side a block has one node."""
+        smooth = to.laplacian(self.graph, signal.values, -0.5, 1.0)
+        height, width = self.shape
+        return signal._replace(
+            values=to.pool("AveragePool", smooth, (2 - height % 2, 2 - width % 2), (2, 2)), active=None
+        )
+
     @property
     def label(self) -> str:
         """GC[2]"""

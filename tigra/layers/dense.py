@@ -93,6 +93,10 @@ class Dense(Layer):
         grad.sum(axis=1, out=self.grads["bias"])
         return transposed_times(weight, grad, np.empty(x.shape, np.result_type(weight, grad)))
 
+    def to_onnx(self, to, signal):
+        """W x + c."""
+        return signal._replace(values=to.dense(signal.values, self.params["weight"], self.params["bias"]))
+
 
 class ReLU(Layer):
     """Rectifier max(x, 0), with slope 0 at x = 0.
@@ -113,6 +117,10 @@ class ReLU(Layer):
         """The gradient passes where x > 0."""
         (positive,) = self._take_cache()
         return grad * positive
+
+    def to_onnx(self, to, signal):
+        """max(x, 0)."""
+        return signal._replace(values=to.relu(signal.values))
 
     def decisions(self, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
         """Which units are on."""

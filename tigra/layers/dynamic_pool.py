@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tigra.errors import UsageError
@@ -74,6 +76,19 @@ class DynamicPool(Layer):
     def decisions(self, x: GraphSignal, y: GraphSignal) -> list[np.ndarray]:
         """The sets N_k."""
         return [y.active]
+
+    def to_onnx(self, to, signal):
+        """Keep nodes above the (J+1)-th largest value of Omega, or all of the largest value if more than J share it."""
+        z, omega = signal.values, to.union(signal.active)
+        if self.n_active >= math.prod(z.shape[1:]):
+            return signal._replace(values=to.where(omega, z), active=omega)
+        found = to.where(omega, to.apply("Abs", z) if self.by_size else z, -np.inf)
+        greatest, threshold = to.largest(found, self.n_active + 1)
+        crowded = to.compare("Equal", greatest, threshold)
+        crowded = to.compare("And", crowded, to.compare("Greater", threshold, -np.inf))  # Omega may be small
+        tied = to.compare("And", to.compare("Equal", found, threshold), crowded)
+        kept = to.compare("Or", to.compare("Greater", found, threshold), tied)
+        return signal._replace(values=to.where(kept, z), active=kept)
 
     @property
     def label(self) -> str:

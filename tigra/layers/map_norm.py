@@ -120,9 +120,7 @@ class MapNorm(BatchNorm):
         """x (K, N, B)  ->  z (K, N, B)."""
         values, shape = self._values(x), x.values.shape
         count, mean, variance = self._statistics(x)
-        inverse = 1 / np.sqrt(variance + EPSILON)
-        scale = (self.params["gamma"] * inverse).astype(values.dtype)
-        shift = (self.params["beta"] - mean * scale).astype(values.dtype)
+        inverse, scale, shift = self._scales(mean, variance, values.dtype)
         z = self._space.result("z", shape, values.dtype)
         rectified(values, scale, shift, z.reshape(values.shape))
         self._cache = values, count, mean, inverse, scale, shift, None
@@ -155,12 +153,26 @@ class MapNorm(BatchNorm):
         through_moments(values, masked, scale, tilt.astype(scale.dtype), offset.astype(scale.dtype))
         return masked.reshape(np.shape(grad))
 
+    def to_onnx(self, to, signal):
+        """Scale, rectifier and diffusion; mean and variance are the running averages."""
+        _, mean, variance = self._statistics(None)
+        _, scale, shift = self._scales(mean, variance, np.float32)
+        x = to.multiply(signal.values, scale[:, None, None])
+        z = to.subtract(to.relu(to.add(x, shift[:, None, None])), np.maximum(shift, 0)[:, None, None])
+        return signal._replace(values=to.diffused(self.graph, z, self.diffusion))
+
     def decisions(self, x: GraphSignal, y: GraphSignal) -> list[np.ndarray]:
         """Where the rectifier is open, and the signs of h."""
         if self._cache is None:
             return []
         values, _, _, _, scale, shift, _ = self._cache
         return [scale[:, None] * values + shift[:, None] > 0, shift > 0]
+
+    def _scales(self, mean, variance, dtype) -> tuple:
+        """1 / sqrt(variance + epsilon), s, h."""
+        inverse = 1 / np.sqrt(variance + EPSILON)
+        scale = (self.params["gamma"] * inverse).astype(dtype)
+        return inverse, scale, (self.params["beta"] - mean * scale).astype(dtype)
 
     def _values(self, x: GraphSignal) -> np.ndarray:
         """The maps as rows (K, N B)."""
@@ -231,6 +243,12 @@ class FeatureNorm(BatchNorm):
             of_mean, of_scale = (own if self.given_back is None else self.given_back)[1:] / count
             through -= of_mean[:, None] + x_hat * of_scale[:, None]
         return (through * inverse[:, None]).astype(grad.dtype)
+
+    def to_onnx(self, to, signal):
+        """(x - mean) / sqrt(variance + 1e-5) with the running averages."""
+        _, mean, variance = self._statistics(None)
+        centred = to.subtract(signal.values, mean)
+        return signal._replace(values=to.multiply(centred, 1 / np.sqrt(variance + FEATURE_EPSILON)))
 
     def _sums(self, a, b) -> np.ndarray:
         """Number of images, sum of a, and sum of a b, for each feature."""

@@ -113,6 +113,13 @@ class OrientedConv(Layer):
         on.laplacians_adjoint(powers, self._space, grad_y)
         return grad_y
 
+    def to_onnx(self, to, signal):
+        """Powers of L, pairs, products of gradients, and their weighted sum."""
+        powers = to.powers(self.graph, signal.values, self.degree)
+        pairs = [to.mix(to.concatenate(powers[:2]), weights) for weights in self.params["pairs"]]
+        terms = [*powers, *to.pair_products(self.graph, *pairs)]
+        return signal._replace(values=to.mix(to.concatenate(terms), self.params["alpha"]), active=None)
+
     @property
     def label(self) -> str:
         """OC[K, M]"""

@@ -164,6 +164,21 @@ class PairedConv(Layer):
         """Which responses are above the threshold."""
         return [] if self._cache is None else [self._cache[3] > 0]
 
+    def to_onnx(self, to, signal):
+        """Terms of all maps, masked by the active sets, their weighted sum, the rectifier and diffusion."""
+        y, omega = signal.values, to.union(signal.active)
+        terms = to.powers(self.graph, y, self.degree)
+        for j in range(self.gradients):
+            partners = [p for _, p in self._partners(j)]
+            other, filtered = (to.take(term, partners) if j else term for term in terms[:2])
+            sums = to.add(to.multiply(y, filtered), to.multiply(other, terms[1]))
+            terms.append(to.subtract(sums, to.laplacian(self.graph, to.multiply(y, other))))
+        sets = {"map": signal.active, "union": omega, "all": None}[self.active_set]
+        flat = to.concatenate([to.where(sets, term) for term in terms])
+        z = to.relu(to.mix(flat, self._weights(), -np.abs(self.params["threshold"])))
+        active = None if self.active_set == "all" else omega
+        return signal._replace(values=to.diffused(self.graph, z, self.diffusion), active=active)
+
     @property
     def label(self) -> str:
         """SC[K, M]"""

@@ -108,6 +108,18 @@ class SpectralConv(Layer):
             return self._backward_full(grad_z)
         return self._backward_vector(grad_z)
 
+    def to_onnx(self, to, signal):
+        """Powers of L of all maps, masked by the active sets, and their weighted sum."""
+        alpha, beta = self.params["alpha"], self.params["beta"]
+        y, omega = signal.values, to.union(signal.active)
+        sets = omega if self.active_set == "union" else signal.active
+        if beta.ndim == 1 and sets is omega:  # one set for all maps: mix first, filter once
+            y, beta = to.mix(y, beta[None]), np.ones((1, 1), beta.dtype)
+        terms = [to.where(sets, term) for term in to.powers(self.graph, y, alpha.shape[1] - 1)]
+        weights = alpha[:, :, None] * np.atleast_2d(beta)[:, None, :]  # (K_out or 1, M+1, K_in)
+        values = to.mix(to.concatenate(terms), _flat(np.ascontiguousarray(weights)))
+        return signal._replace(values=values, active=omega)
+
     @property
     def label(self) -> str:
         """SC[K, M]"""

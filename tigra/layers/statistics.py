@@ -84,6 +84,18 @@ class Statistics(Layer):
         orders, maps = range(self.max_order + 1), range(n_features // (2 * (self.max_order + 1)))
         return [f"map{i}_T{k}_{moment}" for i in maps for k in orders for moment in ("mean", "var")]
 
+    def to_onnx(self, to, signal):
+        """Mean and variance of the absolute Chebyshev signals, in the order of phi."""
+        moments = []
+        for t in to.chebyshev(self.graph, signal.values, self.max_order):
+            size = to.apply("Abs", t)
+            mean = to.mean(size)
+            deviation = to.subtract(size, mean)
+            moments += [mean, to.mean(to.multiply(deviation, deviation))]
+        n_maps = signal.values.shape[0]
+        together = to.node("Concat", moments, (n_maps, len(moments), 1), axis=2)
+        return signal._replace(values=to.reshape(together, (n_maps * len(moments),)), active=None)
+
     @property
     def label(self) -> str:
         """S[K_max]"""
@@ -164,6 +176,10 @@ class Logarithm(Layer):
         """dE/dx = dE/du / (x + offset)."""
         (above,) = self._take_cache()
         return grad / above
+
+    def to_onnx(self, to, signal):
+        """log(x + offset)."""
+        return signal._replace(values=to.apply("Log", to.add(signal.values, self.state["offset"])))
 
 
 class Standardise(Layer):
@@ -246,6 +262,11 @@ class Standardise(Layer):
         """dE/dx = dE/dx_hat / deviation."""
         (deviation,) = self._take_cache()
         return grad / deviation[:, None]
+
+    def to_onnx(self, to, signal):
+        """(x - mean) / deviation."""
+        centred = to.subtract(signal.values, self.state["mean"])
+        return signal._replace(values=to.divide(centred, self.state["deviation"]))
 
 
 def _root_of_squares(a, b):

@@ -115,6 +115,18 @@ class HarmonicConv(PlaneLayer):
         inside = grad_frames.reshape(*frames.shape[:4], width + 4, n_batch)[:, :, :, 2:-2, 2:-2]
         return inside[0, 0].copy() if self.real else inside.copy()
 
+    def to_onnx(self, to, signal):
+        """Write one convolution from all orders and parts to all orders and parts."""
+        zero, one = (np.einsum("aij,aco->ocij", ring_basis(m), a) for m, a in enumerate(self._ring_weights()))
+        by_order = {-1: one.conj(), 0: zero, 1: one}
+        blocks = [[_as_real(by_order[o - n]) for n in range(1 if self.real else 2)] for o in range(2)]
+        parts = 1 if self.real else 2  # a real image has no imaginary part
+        rows = [np.concatenate([block[:, :, :parts] for block in row], axis=2) for row in blocks]
+        weight = np.stack(rows)  # (orders, parts, C_out, parts of all orders, C_in, size, size)
+        n_out, n_in = weight.shape[2], weight.shape[3] * weight.shape[4]
+        weight = weight.reshape(4 * n_out, n_in, SIZE, SIZE)
+        return signal._replace(values=to.convolve(signal.values, weight, pads=SIZE // 2))
+
     # --- planes in frames, and their orbit sums --------------------------------------------------------
 
     def _checked(self, y) -> np.ndarray:
@@ -196,7 +208,7 @@ class HarmonicConv(PlaneLayer):
 
 
 def _as_real(weights: np.ndarray) -> np.ndarray:
-    """Return complex (C_out, orbit, C_in) as real (2, C_out, 2, orbit, C_in), which maps [Re; Im] to [Re; Im]."""
+    """Return complex (C_out, ...) as real (2, C_out, 2, ...), which maps [Re; Im] to [Re; Im]."""
     rows = np.stack([weights.real, -weights.imag], axis=1), np.stack([weights.imag, weights.real], axis=1)
     return np.stack(rows)
 

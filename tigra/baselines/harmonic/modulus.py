@@ -30,6 +30,13 @@ class ModulusLayer(PlaneLayer):
         """Return where the ReLU is active."""
         return [y != 0]
 
+    def _write(self, to, signal, scale, offset):
+        """Write y into an ONNX graph."""
+        z, r = _moduli_in(to, signal.values, FLOOR)
+        a = to.add(to.multiply(r, scale[:, None, :, None, None]), offset[:, None, :, None, None])
+        y = to.multiply(z, to.divide(to.relu(a), r))
+        return signal._replace(values=to.reshape(y, signal.values.shape))
+
     def _apply(self, z, scale, offset) -> np.ndarray:
         y = self._space.result("y", z.shape, z.dtype)
         modulus_relu(_flat(z), FLOOR, scale, offset, self._scratch(z.dtype), _flat(y))
@@ -94,6 +101,11 @@ class ModulusReLU(ModulusLayer):
         ones, zeros = np.ones_like(bias), np.zeros_like(bias)
         self.grads["bias"][:] = self._gradient_sums(z, ones, bias, grad)[0]
         return self._apply_gradient(z, ones, bias, zeros, zeros, grad)
+
+    def to_onnx(self, to, signal):
+        """Write the complex ReLU."""
+        bias = self.params["bias"]
+        return self._write(to, signal, np.ones_like(bias), bias)
 
 
 class ModulusNorm(ModulusLayer):
@@ -161,19 +173,33 @@ class ModulusNorm(ModulusLayer):
 
     def forward(self, z: np.ndarray) -> np.ndarray:
         """(2, 2, C, H, W, B)  ->  the same shape."""
-        gamma, beta = (self.params[name].astype(np.float64) for name in ("gamma", "beta"))
-        z = np.ascontiguousarray(self._check_harmonics(z, gamma.shape[1]))
-        count, mean, variance = None, np.zeros(1), np.ones(1)  # before the first step, only the ReLU
+        z = np.ascontiguousarray(self._check_harmonics(z, self.params["gamma"].shape[1]))
         if self.is_training:
             totals = self.measure(z) if self.given is None else self.given
             count, (mean, variance) = totals[0], _moments(totals)
-        elif self.state["total"][0] > 0:
-            mean, variance = (self.state[f"running_{name}"] / self.state["total"] for name in ("mean", "variance"))
-        inverse = 1 / np.sqrt(variance + EPSILON) * np.ones_like(gamma)
-        scale = (gamma * inverse).astype(z.dtype)
-        offset = (beta - gamma * inverse * mean).astype(z.dtype)
+        else:
+            count, (mean, variance) = None, self._averages()
+        inverse, scale, offset = self._scales(mean, variance, z.dtype)
         self._cache = z, count, mean, inverse, scale, offset
         return self._apply(z, scale, offset)
+
+    def _averages(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the running mean and variance; before the first step 0 and 1, so that only the ReLU remains."""
+        total = self.state["total"]
+        if total[0] == 0:
+            return np.zeros(1), np.ones(1)
+        return self.state["running_mean"] / total, self.state["running_variance"] / total
+
+    def _scales(self, mean, variance, dtype) -> tuple:
+        """Return 1 / sqrt(variance + epsilon), and scale and offset of the modulus."""
+        gamma, beta = (self.params[name].astype(np.float64) for name in ("gamma", "beta"))
+        inverse = 1 / np.sqrt(variance + EPSILON) * np.ones_like(gamma)
+        return inverse, (gamma * inverse).astype(dtype), (beta - gamma * inverse * mean).astype(dtype)
+
+    def to_onnx(self, to, signal):
+        """Write the complex ReLU of the modulus, scaled by the running averages."""
+        _, scale, offset = self._scales(*self._averages(), np.float32)
+        return self._write(to, signal, scale, offset)
 
     def measure_back(self, grad: np.ndarray) -> np.ndarray:
         """Return the sums of g_a and g_a r_hat of a part of a batch, (2, 2, C); backward needs those of all parts."""
@@ -234,6 +260,20 @@ class InvariantHead(PlaneLayer):
         n_places = z.shape[3] * z.shape[4]
         slope = np.where(r > HEAD_FLOOR**0.5, (grad / n_places)[None, :, None, None, :] / r, 0).astype(z.dtype)
         return z * slope[:, None]
+
+    def to_onnx(self, to, signal):
+        """Write the scores."""
+        n_maps = self.params["bias"].size
+        _, r = _moduli_in(to, signal.values, HEAD_FLOOR)
+        means = to.mean(to.reshape(to.sum(r, 1), (n_maps, *signal.values.shape[1:])))
+        return signal._replace(values=to.add(to.reshape(means, (n_maps,)), self.params["bias"]))
+
+
+def _moduli_in(to, z, floor: float):
+    """Write harmonic maps as (orders, parts, C, H, W), and their moduli (orders, 1, C, H, W), into an ONNX graph."""
+    maps = to.reshape(z, (2, 2, z.shape[0] // 4, *z.shape[1:]))
+    squares = to.sum(to.multiply(maps, maps), 2)
+    return maps, to.apply("Sqrt", to.maximum(squares, floor))
 
 
 def _moments(totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

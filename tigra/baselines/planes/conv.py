@@ -88,6 +88,10 @@ class Conv(PlaneLayer):
         fold(grad_windows, weight.shape[2], grad_x)
         return grad_x
 
+    def to_onnx(self, to, signal):
+        """Write a convolution."""
+        return signal._replace(values=to.convolve(signal.values, self.params["weight"], self.params["bias"]))
+
     def _matrix(self) -> np.ndarray:
         """[weight, bias] as (O, C size^2 + 1): the bias is the weight of the row of ones."""
         weight, bias = self.params["weight"], self.params["bias"]
@@ -137,6 +141,10 @@ class MaxPool(PlaneLayer):
         max_pool_gradient(np.ascontiguousarray(grad_y), place, self.size, grad_x)
         return grad_x
 
+    def to_onnx(self, to, signal):
+        """Write max-pooling."""
+        return signal._replace(values=to.pool("MaxPool", signal.values, *[(self.size, self.size)] * 2))
+
     def decisions(self, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
         """Return the places of the maxima."""
         return [] if self._cache is None else [self._cache[1].copy()]
@@ -181,3 +189,7 @@ class MeanPool(PlaneLayer):
         flat = np.ascontiguousarray(grad_y).reshape(-1, *grad_y.shape[-3:])
         mean_pool_gradient(flat, self.size, grad_x.reshape(-1, *shape[-3:]))
         return grad_x
+
+    def to_onnx(self, to, signal):
+        """Write mean-pooling."""
+        return signal._replace(values=to.pool("AveragePool", signal.values, *[(self.size, self.size)] * 2))

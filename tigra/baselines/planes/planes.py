@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tigra.errors import ShapeError
@@ -96,6 +98,11 @@ class StandardisePixels(PlaneLayer):
         (deviation,) = self._take_cache()
         return grad / deviation
 
+    def to_onnx(self, to, signal):
+        """Write (x - mean) / deviation."""
+        centred = to.subtract(signal.values, self.state["mean"])
+        return signal._replace(values=to.divide(centred, self.state["deviation"]))
+
 
 class Flatten(PlaneLayer):
     """Flatten planes (C, H, W, B) to features (C H W, B).
@@ -118,3 +125,7 @@ class Flatten(PlaneLayer):
         """(C H W, B)  ->  (C, H, W, B)."""
         (shape,) = self._take_cache()
         return grad.reshape(shape).copy()
+
+    def to_onnx(self, to, signal):
+        """Write a change of shape."""
+        return signal._replace(values=to.reshape(signal.values, (math.prod(signal.values.shape),)))

@@ -114,6 +114,19 @@ class SpatialTransformer(PlaneLayer):
         grad_x += through_theta
         return grad_x
 
+    def to_onnx(self, to, signal):
+        """Write theta of each image, and the sampling of its planes."""
+        to.needs_opset(16, "A spatial transformer")
+        pooled = to.pool("AveragePool", signal.values, (2, 2), (2, 2))
+        flat = to.reshape(pooled, (self.params["hidden_weight"].shape[1],))
+        hidden = to.relu(to.dense(flat, self.params["hidden_weight"], self.params["hidden_bias"]))
+        theta = to.dense(hidden, self.params["theta_weight"], self.params["theta_bias"])
+        places = to.product(to.reshape(theta, (2, 3)), self.grid)
+        grid = to.node("Transpose", [places], (self.grid.shape[1], 2), perm=[0, 2, 1])
+        sampling = {"mode": "bilinear" if to.opset < 20 else "linear", "align_corners": 1, "padding_mode": self.outside}
+        inputs = [signal.values, to.reshape(grid, (*self.size, 2))]
+        return signal._replace(values=to.node("GridSample", inputs, (self.shape[0], *self.size), **sampling))
+
     def decisions(self, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
         """Return which hidden units are active, and between which pixels each place is."""
         if self._cache is None:
