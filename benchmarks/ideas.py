@@ -1,7 +1,9 @@
 """What accuracy depends on: a recipe, and the same with one thing changed, three seeds each.
 
-    python -m benchmarks.ideas [mnist-012] [mnist-rot] [--seeds 3] [--match WORDS] [--out FOLDER] [--data-dir FOLDER]
-                               [--jobs 1]
+    python -m benchmarks.ideas [mnist-012] [mnist-rot] [oriented] [--seeds 3] [--match WORDS] [--out FOLDER]
+                               [--data-dir FOLDER] [--jobs 1]
+
+mnist-012 and mnist-rot change the achiral recipes, oriented changes the best one of MNIST-rot.
 
 For each idea networks are trained as `tigra train` does. They are tested on digits of MNIST's *training* file that
 they did not learn from: upright, which is what one may choose by, and rotated, with either interpolation, as a
@@ -26,6 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.lesser_layers import replace_layers
 from tigra.datasets.loading import load_dataset
 from tigra.datasets.sources import load_mnist
 from tigra.datasets.splits import Splits, turned_at_random
@@ -42,6 +45,7 @@ from tigra.options import FitOptions, NetworkOptions
 from tigra.seeding import generator
 
 SMALL, DEEP = (find_recipe(dataset, "achiral").network.architecture for dataset in ("mnist-012", "mnist-rot"))
+ORIENTED, POOLED = (find_recipe("mnist-rot", name).network.architecture for name in ("best", "pooled"))
 RECIPE = "the recipe"
 IDEAS = {
     "mnist-012": {
@@ -98,9 +102,29 @@ IDEAS = {
         "weight decay 0.02": {"weight_decay": 0.02},
         "no label smoothing": {"label_smoothing": 0.0},
     },
+    "oriented": {
+        RECIPE: {},
+        "no cross products": {},
+        "no products of gradients": {},
+        "pairs not learned": {},
+        "features scaled, maps as they are (`batch_norm=False`)": {"batch_norm": False, "deviation_floor": 0.05},
+        "dynamic pooling (recipe `pooled`)": {"architecture": POOLED},
+        "averages, no Chebyshev statistics (`S[0]`)": {"architecture": ORIENTED.replace("S[2]", "S[0]")},
+        "S[6]": {"architecture": ORIENTED.replace("S[2]", "S[6]")},
+        "coarsened once": {"architecture": ORIENTED.replace("-GC[2]", "", 1)},
+        "not coarsened": {"architecture": ORIENTED.replace("-GC[2]", "")},
+        "maps not smoothed behind convolutions (`diffusion=0`)": {"diffusion": 0},
+        "smoothing 0": {"smoothing": 0.0},
+        "margin 1": {"margin": 1},
+    },
 }  # fmt: skip
-FEW = {"mnist-012": {}, "mnist-rot": {"n_train": 5_000}}  # options of `load_dataset`
-CHANGES = {"mnist-012": {}, "mnist-rot": {"epochs": 4}}  # for all ideas, the recipe too
+BASES = {
+    "mnist-012": ("mnist-012", "achiral"),
+    "mnist-rot": ("mnist-rot", "achiral"),
+    "oriented": ("mnist-rot", "best"),
+}
+FEW = {"mnist-012": {}, "mnist-rot": {"n_train": 5_000}, "oriented": {"n_train": 10_000}}  # options of `load_dataset`
+CHANGES = {"mnist-012": {}, "mnist-rot": {"epochs": 4}, "oriented": {}}  # for all ideas, the recipe too
 Runs = list[list[float] | None]  # accuracies in the order of COLUMNS, by seed; None if only later seeds are recorded
 COLUMNS = "upright", "rotated, cubic", "rotated, linear"
 
@@ -123,9 +147,10 @@ def measured(
     dataset: str, idea: str, seed: int, data_dir=None, threads: int = 1, should_stop=lambda: False
 ) -> list[float]:
     """Accuracies in percent, in the order of COLUMNS, of a network trained with the idea."""
-    splits = load_dataset(dataset, seed=seed, data_dir=data_dir, **FEW[dataset])
-    recipe = find_recipe(dataset, "achiral").with_changes(CHANGES[dataset] | IDEAS[dataset][idea])
+    splits = load_dataset(BASES[dataset][0], seed=seed, data_dir=data_dir, **FEW[dataset])
+    recipe = find_recipe(*BASES[dataset]).with_changes(CHANGES[dataset] | IDEAS[dataset][idea])
     run = find_method("tigranet").start(splits, recipe, seed, threads)
+    replace_layers(run.training.network, idea)
     show = lambda what, done=0, total=0: _tell(f"{dataset}, {idea}, seed {seed}: {what}")  # noqa: E731
     perform(run, watch=Watch(show, should_stop))
     upright, labels = held_out(splits, data_dir)
@@ -152,14 +177,14 @@ def table(results: dict[str, Runs]) -> list[str]:
 
 def settings(dataset: str) -> dict:
     """All but the ideas that decides the numbers, as JSON knows it: a file with other settings is out of date."""
-    chosen = {"recipe": find_recipe(dataset, "achiral").to_json(), "data": FEW[dataset], "changes": CHANGES[dataset]}
+    chosen = {"recipe": find_recipe(*BASES[dataset]).to_json(), "data": FEW[dataset], "changes": CHANGES[dataset]}
     return json.loads(json.dumps(chosen))
 
 
 def is_today(found: dict, dataset: str) -> bool:
     """Whether the settings in a file are today's; recipes are compared as objects, whatever names they use."""
     same = found | {"recipe": None} == settings(dataset) | {"recipe": None}
-    return same and Recipe.from_json(found["recipe"]) == find_recipe(dataset, "achiral")
+    return same and Recipe.from_json(found["recipe"]) == find_recipe(*BASES[dataset])
 
 
 def renamed(changes: dict) -> dict:

@@ -158,6 +158,23 @@ def of_rotations(found: dict[str, Records]) -> str:
     return markdown(["method", "test", *(f"K = {k}" for k in angles), "parameters"], lines, 2)
 
 
+def of_numbers(found: dict[str, Records]) -> str:
+    """Accuracy on rotated digits over the number of training digits."""
+    tests, lines = TABLES["digits"].tests["mnist-rot"], []
+    for row in TABLES["digits"].rows:
+        records = found.get(row.key, {})
+        trained = "rotated" if "train_rotations" in row.data else "upright"
+        cells = [
+            f"{row.data['n_train']:,}",
+            *(spread(tested(records, test)) for test in tests),
+            spread(upright(records)),
+        ]
+        runs = [runs_of(records, row.over), parameters_of(records)]
+        lines.append([METHODS[row.method, row.recipe], "0-9" if "nines" in row.data else "0-8", trained, *cells, *runs])
+    header = ["method", "digits", "trained on", "number", *(NAMES[test] for test in tests), "upright"]
+    return markdown([*header, "runs", "parameters"], lines, 3)
+
+
 def differences_by_object(found: dict[str, Records]) -> str:
     """ETH-80 by object: how many points each method is above two others, over the folds."""
     rows = {method_of(row): found.get(row.key, {}) for row in TABLES["eth-80"].rows if row.over == "fold"}
@@ -192,6 +209,7 @@ def results_blocks(folder: Path = DOCS / "results") -> dict[str, str]:
         "mnist-trans": of_digits("mnist-rot-trans", "mnist-trans", found["mnist-rot-trans"]),
         "eth-80": of_photographs(found["eth-80"]),
         "rotations": of_rotations(found["rotations"]),
+        "digits": of_numbers(found["digits"]),
         "not run yet": not_run_yet(found),
     }
 

@@ -378,13 +378,32 @@ def test_the_curve_over_training_rotations_is_drawn(tmp_path):
     assert early.exit_code == 1 and "mnist" in early.stderr.lower() and "figure" not in early.stderr
     unmade = tmp_path / "unmade"
     for table, words, message in (
-        ("mnist-012", ["--figure", "curve.png"], "table rotations"),
+        ("mnist-012", ["--figure", "curve.png"], "tables rotations and digits"),
         ("rotations", ["--figure", str(unmade / "curve.png"), "--row", "none"], "no row 'none'"),
         ("rotations", ["--figure", str(tmp_path / "none" / "curve.png")], "Cannot write the figure"),
         ("rotations", ["--figure", str(unmade / "curve.png"), "--finished"], "give the folder of the runs with --out"),
     ):
         wrong = CliRunner().invoke(main, ["reproduce", table, *words, "--out", str(unmade)])
         assert wrong.exit_code in (1, 2) and message in wrong.stderr and not unmade.exists()
+
+
+def test_the_curve_over_training_digits_is_drawn(tmp_path):
+    one = Experiment(TABLES["digits"], tmp_path)
+    shares = {"best-100": 0.8, "best-1000": 0.9, "turned-convnet-1000": 0.7, "best-ten": 0.1}
+    for row in one.rows:
+        if row.key in shares:
+            record = {"protocol": "", "settings": one.settings(row, 0), "seconds": 1}
+            record["accuracy"] = {"test": {"cubic": [shares[row.key]]}}
+            one.path(row, 0).write_text(json.dumps(record))
+    lines = curves(one)
+    assert {key: list(line) for key, line in lines.items()} == {
+        ("tigranet", "best"): ["100", "1000"],
+        ("convnet", "best"): ["1000"],
+    }, "ten digits are another task"
+    words = ["reproduce", "digits", "--finished", "--out", str(tmp_path), "--figure", str(tmp_path / "curve.svg")]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    drawn = (tmp_path / "curve.svg").read_text()
+    assert "1,000" in drawn or "<!-- 1,000 -->" in drawn
 
 
 def test_a_figure_of_nothing_is_not_drawn_and_that_is_said(tmp_path, monkeypatch):

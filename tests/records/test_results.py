@@ -10,9 +10,12 @@ import statistics
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tigra
 from benchmarks import ideas, summary
+from benchmarks.lesser_layers import LAYERS, replace_layers
 from benchmarks.results import block_of
 from tigra.experiments.methods import find_method
 from tigra.experiments.recipe import Recipe
@@ -155,15 +158,31 @@ def test_what_was_tried_is_what_the_records_say(path):
 
 
 def test_ideas_change_one_thing_of_a_recipe_that_exists():
-    for dataset, tried in ideas.IDEAS.items():
-        recipe = find_recipe(dataset, "achiral")
-        known = dict(recipe.network.items()) | dict(recipe.fit.items()) | ideas.CHANGES[dataset]
+    for study, tried in ideas.IDEAS.items():
+        recipe = find_recipe(*ideas.BASES[study])
+        known = dict(recipe.network.items()) | dict(recipe.fit.items()) | ideas.CHANGES[study]
         assert not tried[ideas.RECIPE]
         for words, number in (("one spectral", 1), ("two layers", 2), ("three spectral", 3), ("four", 4)):
             for idea in (idea for idea in tried if idea.startswith(words)):
                 assert tried[idea]["architecture"].count("SC[") == number
-        for changes in list(tried.values())[1:]:
-            assert changes and all(known[name] != value for name, value in changes.items())
+        for idea, changes in list(tried.items())[1:]:
+            assert (changes or idea in LAYERS) and all(known[name] != changes[name] for name in changes)
+
+
+@pytest.mark.parametrize("idea", LAYERS)
+def test_a_layer_without_a_part_keeps_what_it_leaves_out(idea, small_splits):
+    network = tigra.build_network("OC[2, 2]-OC[2, 2]-S[0]-FC[4]", (14, 14), 3, batch_norm=True)
+    replace_layers(network, idea)
+    left_out = {"no cross products": ("alpha", 2), "no products of gradients": ("alpha", 4)}
+    name, n = left_out.get(idea, ("pairs", 0))
+    before = [layer.params[name][:, -n:].copy() for layer in network.layers if name in layer.params]
+    learned = network.parameters.copy()
+    for _ in tigra.fit(network, small_splits, epochs=1, batch_size=8):
+        pass
+    after = [layer.params[name][:, -n:] for layer in network.layers if name in layer.params]
+    assert all(np.array_equal(a, b) for a, b in zip(before[1:], after[1:], strict=True))
+    assert len(after) == 2 and not np.array_equal(learned, network.parameters)
+    assert n == 0 or not after[1].any()
 
 
 def test_ideas_of_another_recipe_are_not_mixed_with_todays_and_damaged_files_are_named(tmp_path, monkeypatch, capsys):

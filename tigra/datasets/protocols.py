@@ -75,17 +75,26 @@ def load_mnist_012(seed=0, interpolation="cubic", all_test=False, train_rotation
 
 
 def load_mnist_rot(
-    seed=0, interpolation="cubic", size=(26, 26), n_train=50_000, n_valid=3_000, train_rotations=0, data_dir=None
+    seed=0,
+    interpolation="cubic",
+    size=(26, 26),
+    nines=False,
+    n_train=50_000,
+    n_valid=3_000,
+    train_rotations=0,
+    data_dir=None,
 ) -> Splits:
     """Load MNIST digits 0 to 8 resized to 26x26; the 8,991 test digits are rotated by any angle.
 
-    Training and validation digits are drawn from MNIST's training set. The 9 is left out because it
+    Training and validation digits are drawn from MNIST's training set. The paper leaves out the 9 because it
     looks like a rotated 6.
 
     Parameters
     ----------
     size : (int, int)
         Height and width of the images.
+    nines : bool
+        Load the 9, too; then there are 10,000 test digits.
     n_train, n_valid : int
         Number of training and validation images.
     seed, interpolation, train_rotations, data_dir
@@ -96,19 +105,19 @@ def load_mnist_rot(
     Splits
         The data set.
     """
-    size = checked_shape(size)
-    upright, learned = _digits_0_to_8(data_dir, seed, n_train, n_valid, size, lambda images: resize(images, size))
+    size, last = checked_shape(size), 9 if nines else 8
+    upright, learned = _digits(data_dir, last, seed, n_train, n_valid, size, lambda images: resize(images, size))
     return assemble(
         "mnist-rot",
         upright,
-        class_names=[str(digit) for digit in range(9)],
+        class_names=[str(digit) for digit in range(last + 1)],
         transform=partial(turned_at_random, interpolation=interpolation),
         seed=seed,
         train_rotations=train_rotations,
         interpolation=interpolation,
-        before=f"digits 0-8 resized to {size[0]}x{size[1]}, ",
+        before=f"digits 0-{last} resized to {size[0]}x{size[1]}, ",
         test_words=f"test {ROTATED}, {interpolation} interpolation",
-        options={"size": size, "n_train": n_train, "n_valid": n_valid},
+        options={"size": size, "n_train": n_train, "n_valid": n_valid} | ({"nines": True} if nines else {}),
         learned=learned,
     )
 
@@ -147,7 +156,7 @@ def load_mnist_trans(
         raise UsageError(f"max_shift must be a number of pixels from 0 to {max(size)}, got {max_shift!r}.")
     whole, largest = shifts == "whole", float(max_shift)
     how = "whole pixels" if whole else f"real numbers of pixels, {interpolation} interpolation"
-    upright, learned = _digits_0_to_8(data_dir, seed, n_train, n_valid, size, lambda images: pad(images, size))
+    upright, learned = _digits(data_dir, 8, seed, n_train, n_valid, size, lambda images: pad(images, size))
     return assemble(
         "mnist-trans",
         upright,
@@ -163,17 +172,17 @@ def load_mnist_trans(
     )
 
 
-def _digits_0_to_8(data_dir, seed, n_train, n_valid, size, fit) -> tuple[dict[str, Split], Learned]:
-    """Return MNIST without nines: random training and validation digits, all test digits, and what is learned."""
+def _digits(data_dir, last, seed, n_train, n_valid, size, fit) -> tuple[dict[str, Split], Learned]:
+    """Return MNIST from 0 to `last`: random training and validation digits, all test digits, and what is learned."""
     mnist = load_mnist(data_dir)
     images, labels = mnist["train"]
-    below_9 = np.flatnonzero(labels <= 8)
-    drawn = draw(len(below_9), {"n_train": n_train, "n_valid": n_valid}, generator(seed, "split"))
+    wanted = np.flatnonzero(labels <= last)
+    drawn = draw(len(wanted), {"n_train": n_train, "n_valid": n_valid}, generator(seed, "split"))
     test_images, test_labels = mnist["test"]
     chosen = {
-        "train": (images, labels, below_9[drawn["n_train"]]),
-        "valid": (images, labels, below_9[drawn["n_valid"]]),
-        "test": (test_images, test_labels, np.flatnonzero(test_labels <= 8)),
+        "train": (images, labels, wanted[drawn["n_train"]]),
+        "valid": (images, labels, wanted[drawn["n_valid"]]),
+        "test": (test_images, test_labels, np.flatnonzero(test_labels <= last)),
     }
     n_digits, (height, width) = sum(len(rows) for _, _, rows in chosen.values()), size
     what = f"{n_digits} digits of {height}x{width} pixels"

@@ -93,6 +93,8 @@ class Experiment:
     def recipe(self, row: Row):
         """Return the recipe of a row as an object, so that old spellings in files compare equal."""
         recipe = find_method(row.method).recipe(row.dataset, row.recipe)
+        if row.changes:
+            recipe = recipe.with_changes(row.changes)
         if self.quick and isinstance(recipe, Recipe):
             recipe = recipe.with_changes(self.table.quick_fit)
         return recipe

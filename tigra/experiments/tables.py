@@ -29,6 +29,8 @@ class Row:
         Number of runs.
     is_fixed : bool
         True if nothing depends on the seed, so that more runs would be equal.
+    changes : dict
+        Options that differ from those of the recipe.
     """
 
     key: str
@@ -41,6 +43,7 @@ class Row:
     over: str = "seed"
     runs: int = 3
     is_fixed: bool = False
+    changes: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ AS_PRINTED, REPAIRED = "TIGraNet, as printed", "TIGraNet, repaired"
 ACHIRAL, POOLED, BEST = "TIGraNet, achiral", "TIGraNet, pooled", "TIGraNet, best"
 ETH_80 = {"convnet": "80.1", "stn": "45.1", "harmnet": "94.0", "deepscat": "87.3"}
 ANGLES = 2, 4, 8, 16, "random"
+DIGITS = {100: 500, 1_000: 80, 10_000: 8, 50_000: 8}  # training digits: epochs, at least 1,500 steps
+TEN_DIGITS = {"nines": True, "n_train": 57_000}  # all of MNIST's 60,000, but for 3,000 validation digits
 
 HE, U = "He initialisation of FC", "U[-1, 1] initialisation of FC"
 SCATTERING = {"paper": "as printed", "best": "settings by validation"}
@@ -201,6 +206,24 @@ TABLES = {
                 for row in _others("mnist-rot", {"convnet": "", "stn": ""}, f"turned-{k}-", f"K = {k}: ",
                                    data=FIFTH | {"train_rotations": k}, runs=1)
             ),
+        ),
+        {"mnist-rot": TURNED},
+        quick_data=FEW_DIGITS,
+    ),
+    "digits": Table(
+        "Beyond the paper: rotated digits from 100 to 57,000 training digits",
+        (
+            *(
+                Row(f"best-{n}", f"{BEST}, {n:,} upright digits", "mnist-rot", data={"n_train": n},
+                    changes={"epochs": epochs})
+                for n, epochs in DIGITS.items()
+            ),
+            *(
+                Row(f"turned-convnet-{n}", f"ConvNet, {n:,} rotated digits", "mnist-rot", method="convnet",
+                    data={"n_train": n, "train_rotations": "random"}, changes={"epochs": 2 * epochs})
+                for n, epochs in DIGITS.items()
+            ),
+            Row("best-ten", f"{BEST}, digits 0-9, 57,000 upright digits", "mnist-rot", data=TEN_DIGITS, runs=1),
         ),
         {"mnist-rot": TURNED},
         quick_data=FEW_DIGITS,

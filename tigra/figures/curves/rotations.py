@@ -1,4 +1,4 @@
-"""The figure of `tigra reproduce rotations`: accuracy against the number K of training rotations."""
+"""The figures of `tigra reproduce`: accuracy against the number of training rotations (K), or of training digits."""
 
 from __future__ import annotations
 
@@ -18,24 +18,29 @@ STYLES = {  # (method, recipe): colour, marker and its inside, line, label; dist
 }
 METADATA = {  # without dates, so that files are reproducible
     "png": {},
-    "svg": {"Date": None, "Creator": "tigra", "Title": "Accuracy over the number of training rotations"},
-    "pdf": {"CreationDate": None, "Creator": "tigra", "Title": "Accuracy over the number of training rotations"},
+    "svg": {"Date": None, "Creator": "tigra", "Title": "Accuracy on rotated digits"},
+    "pdf": {"CreationDate": None, "Creator": "tigra", "Title": "Accuracy on rotated digits"},
 }
 
 
+def axis_of(table) -> str:
+    """Return which option of the data differs from row to row: "n_train" or "train_rotations"."""
+    return "n_train" if len({row.data.get("n_train") for row in table.rows}) > 1 else "train_rotations"
+
+
 def curves(experiment) -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
-    """Return mean and deviation over the finished runs in percent, by (method, recipe) and K as text."""
+    """Return mean and deviation over the finished runs in percent, by (method, recipe) and place on the axis."""
     test = next(iter(experiment.table.tests["mnist-rot"]))
     found: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
-    for row in experiment.finished_rows():
+    for row in (row for row in experiment.finished_rows() if "nines" not in row.data):
         records = [record for n in experiment.numbers(row) if (record := experiment.record(row, n))]
         shares = [record["accuracy"]["test"].get(test) for record in records]
         values = [100 * statistics.mean(share) for share in shares if share]
         if not values:
             continue
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
-        n_angles = str(row.data.get("train_rotations", 1))
-        found.setdefault((row.method, row.recipe), {})[n_angles] = statistics.mean(values), spread
+        place = str(row.data.get(axis_of(experiment.table), 1))
+        found.setdefault((row.method, row.recipe), {})[place] = statistics.mean(values), spread
     return found
 
 
@@ -67,12 +72,16 @@ def figure_of(experiment):
     figure = Figure(figsize=(6.4, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
+    of_digits = axis_of(experiment.table) == "n_train"
     for key in (key for key in STYLES if key in lines):
-        _plot(axes, every, lines[key], *STYLES[key])
+        *style, words = STYLES[key]
+        trained = "upright" if key[0] == "tigranet" else "rotated"
+        _plot(axes, every, lines[key], *style, f"{words}, {trained} digits" if of_digits else words)
     if upright := lines.get(("tigranet", "best"), {}).get("1"):
         axes.axhline(upright[0], color="#d55e00", linewidth=0.8, alpha=0.6)
-    axes.set_xticks(range(len(every)), ["any" if k == "random" else k for k in every])
-    axes.set_xlabel("K, angles of training digits")
+    names = {"random": "any"} | {k: f"{int(k):,}" for k in every if k.isdigit()}
+    axes.set_xticks(range(len(every)), [names[k] for k in every])
+    axes.set_xlabel("training digits" if of_digits else "K, angles of training digits")
     axes.set_ylabel("accuracy on digits at any angle, %")
     axes.grid(True, alpha=0.3)
     figure.legend(loc="outside upper center", ncols=3, fontsize=9)  # outside, so that it hides no line
@@ -96,7 +105,10 @@ def _caption(experiment, lines) -> str:
     n_digits = {experiment.settings(row, 0)["data"].get("n_train") for row in experiment.rows}
     digits = f", {n_digits.pop():,} training digits" if len(n_digits) == 1 and None not in n_digits else ""
     test = next(iter(experiment.table.tests["mnist-rot"]))
-    text = [f"The paper's last figure, fig:randomrot{digits}, test digits rotated with {test} interpolation"]
+    first = (
+        "Digits 0-8" if axis_of(experiment.table) == "n_train" else f"The paper's last figure, fig:randomrot{digits}"
+    )
+    text = [f"{first}, test digits rotated with {test} interpolation"]
     marks = []
     if "1" in lines.get(("tigranet", "best"), {}):
         marks.append("thin line: TIGraNet trained on upright digits only")
