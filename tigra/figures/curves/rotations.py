@@ -74,9 +74,10 @@ def figure_of(experiment):
     axes = figure.add_subplot()
     of_digits = axis_of(experiment.table) == "n_train"
     for key in (key for key in STYLES if key in lines):
-        *style, words = STYLES[key]
+        colour, marker, inside, dashes, words = STYLES[key]
         trained = "upright" if key[0] == "tigranet" else "rotated"
-        _plot(axes, every, lines[key], *style, f"{words}, {trained} digits" if of_digits else words)
+        words = f"{words}, {trained} digits" if of_digits else words
+        _plot(axes, every, lines[key], colour, marker, inside, dashes, words)
     if upright := lines.get(("tigranet", "best"), {}).get("1"):
         axes.axhline(upright[0], color="#d55e00", linewidth=0.8, alpha=0.6)
     names = {"random": "any"} | {k: f"{int(k):,}" for k in every if k.isdigit()}
