@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 import numpy as np
 
 from tigra.experiments.invariance import MIRRORED, measure_invariance
+from tigra.experiments.report.counts import Counts, calibration_error, outcomes
+from tigra.experiments.report.page import Report, confident_mistakes, page
+from tigra.experiments.report.remarks import remarks
+from tigra.experiments.report.turning import accuracy_by_angle
+from tigra.files.atomic import check_writable, write_atomically
 from tigra.files.cache import cache_folder
 from tigra.model_file import load_model
-from tigra.models.classifier import accuracy
 from tigra.seeding import generator
 
 from .shared.data_options import data_dir_option, given_options, test_options
@@ -40,18 +46,26 @@ from .shared.output import Progress, percent, print_json, say, table
     help="Report how much the predictions for upright test images change when the images are rotated and shifted,"
     " and, apart from that, when they are mirrored, instead of the accuracy.",
 )
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(dir_okay=False),
+    help="Also write the report to this HTML file: one page with the confusion matrix, the accuracy by rotation angle"
+    " and the most confident mistakes.",
+)
 @data_dir_option
 @test_options
 @seed_option
 @threads_option
 @import_option
 @json_option
-def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir, **settings):
+def evaluate(model, dataset, runs, invariance, report_file, seed, threads, as_json, data_dir, **settings):
     """Measure a model's accuracy on freshly transformed test images.
 
     MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. Each run
     transforms every test image at random, as the data set's protocol says, and measures the accuracy.
-    The command reports the mean and the standard deviation over the runs.
+    The command reports the mean and the standard deviation over the runs, recall and precision of each
+    class, and on standard error what else there is to say about the result.
 
     DATASET is by default the data set that the model was trained on, with the same split. It may also
     be a folder of pictures with one subfolder per class. Then all pictures are tested, or only those in
@@ -61,7 +75,12 @@ def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir,
     Example:
         tigra evaluate mnist-012.npz --runs 10
         tigra evaluate mnist-012.npz --invariance
+        tigra evaluate pets.npz photos --report pets.html
     """
+    if report_file:
+        if invariance:
+            raise click.UsageError("--report has the accuracy, not the table of --invariance; leave one out.")
+        check_writable(report_file, "the report", "--report")
     loaded = load_model(model)
     network = loaded.network
     network.keep_features_in(cache_folder())  # features of images seen before are read from there
@@ -72,9 +91,14 @@ def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir,
     with Progress() as progress:
         splits = splits_for(model, loaded, dataset, given, data_dir, threads, progress)
         facts = {"model": model, "dataset": dataset, "seed": seed, "n_images": len(splits.test.labels)}
-        measure = _invariance if invariance else _accuracy
-        report, text = measure(network, splits, dataset, runs, seed, threads, progress)
-    for note in splits.notes:
+        if invariance:
+            report, text = _invariance(network, splits, dataset, runs, seed, threads, progress)
+        else:
+            report, text, html = _accuracy(loaded, splits, model, runs, seed, threads, progress, bool(report_file))
+    if report_file:
+        write_atomically(report_file, html.encode(), "--report")
+        report["report"] = report_file
+    for note in (*splits.notes, *report.get("remarks", ())):
         say(f"Note: {note}.", err=True)
     if as_json:
         print_json(facts | {"protocol": splits.protocol, "notes": list(splits.notes)} | report)
@@ -82,21 +106,59 @@ def evaluate(model, dataset, runs, invariance, seed, threads, as_json, data_dir,
         say(text)
 
 
-def _accuracy(network, splits, dataset, runs, seed, threads, progress) -> tuple[dict, str]:
-    """Return (results for JSON, text): accuracy on test images that every run transforms again."""
+def _accuracy(loaded, splits, model, runs, seed, threads, progress, with_page) -> tuple[dict, str, str]:
+    """Return (results for JSON, text, page): accuracy on test images that every run transforms again."""
+    network = loaded.network
     if runs and not splits.transform:
-        raise click.UsageError(f"The test images of {dataset} are not transformed; leave out --runs.")
+        raise click.UsageError(f"The test images of {splits.name} are not transformed; leave out --runs.")
     runs = runs or (10 if splits.transform else 1)
-    values, n = [], len(splits.test.labels)
+    tests, n = [], len(splits.test.labels)
     for run in range(runs):
         what = f"run {run + 1}/{runs}"
         test = splits.fresh_test(generator(seed, f"evaluate {run}"))
         show = lambda _, done, __, run=run, what=what: progress.show(what, run * n + done, runs * n)  # noqa: E731
-        values.append(accuracy(network, test, threads, show))
+        tests.append(outcomes(network, test, threads, show))
+    values = [float((test.predicted == test.labels).mean()) for test in tests]
     mean, std = float(np.mean(values)), float(np.std(values, ddof=1)) if runs > 1 else 0.0
+    counts = Counts.of(network.class_names, tests)
+    error = float(np.mean([calibration_error(test.probabilities, test.labels) for test in tests]))
+    report = {"runs": runs, "accuracy": {"mean": mean, "std": std, "values": values}, **counts.to_json()}
+    report |= {"calibration_error": error, "remarks": remarks(counts, splits, network)}
     over = f" +- {percent(std)} over {runs} runs" if runs > 1 else ""
-    text = f"{percent(mean)}{over} on {n} test images of {dataset}\n{splits.protocol}"
-    return {"runs": runs, "accuracy": {"mean": mean, "std": std, "values": values}}, text
+    interval = " to ".join(percent(limit) for limit in counts.interval)
+    text = (
+        f"{percent(mean)}{over} on {n} test images of {splits.name}, 95 % interval {interval}\n{_by_class(counts)}\n"
+        f"mean recall of the classes {percent(counts.macro_recall)}, expected calibration error {percent(error)}\n"
+        f"{splits.protocol}"
+    )
+    return report, text, _page(network, splits, model, counts, report, tests, seed, threads) if with_page else ""
+
+
+def _by_class(counts: Counts) -> str:
+    """Return a table of recall and precision, with the class that each is most often taken for."""
+    taken = {a: (b, share) for a, b, share in reversed(counts.confused())}
+    rows = []
+    for place, name in enumerate(counts.class_names):
+        wrong = f"{counts.class_names[taken[place][0]]} ({percent(taken[place][1])})" if place in taken else ""
+        found = (percent(v[place]) if v[place] == v[place] else "-" for v in (counts.recall, counts.precision))
+        rows.append((name, int(counts.images[place]), *found, wrong))
+    return table(rows, ("class", "images", "recall", "precision", "most often taken for"))
+
+
+def _page(network, splits, model, counts, report, tests, seed, threads) -> str:
+    """Return the report as a page."""
+    first = splits.fresh_test(generator(seed, "evaluate 0"))
+    return page(
+        Report(
+            title=f"{os.path.basename(model)} on {splits.name}",
+            protocol=splits.protocol,
+            counts=counts,
+            remarks=[*splits.notes, *report["remarks"]],
+            facts={"Expected calibration error": percent(report["calibration_error"])},
+            curve=accuracy_by_angle(network, splits, threads),
+            mistakes=confident_mistakes(tests[0], first.images, network.class_names),
+        )
+    )
 
 
 def _invariance(network, splits, dataset, runs, seed, threads, progress) -> tuple[dict, str]:

@@ -13,12 +13,12 @@ from tigra.datasets import DATASETS, load_dataset
 from tigra.errors import DatasetError, ModelFileError
 from tigra.experiments.methods import find_method
 from tigra.experiments.recipe import Recipe
+from tigra.experiments.report.counts import wilson
 from tigra.experiments.resuming import check_resumable, resume
 from tigra.experiments.runs import (
     Run,
     Stopped,
     Watch,
-    measured_parts,
     perform,
     run_report,
 )
@@ -215,8 +215,8 @@ def _measured(ctx: click.Context, run: Run, out, threads, seconds) -> dict:
 def _print_report(report, run: Run, threads) -> None:
     splits = run.splits
     rows = [
-        (name.replace("_", ", "), len(split.labels), percent(report["accuracy"][name]))
-        for name, split in measured_parts(splits).items()
+        (name.replace("_", ", "), n, percent(report["accuracy"][name]), _interval(report["accuracy"][name], n))
+        for name, n in report["images"].items()
     ]
     if not splits.transform:
         rows[-1] = ("test", *rows[-1][1:])
@@ -224,6 +224,17 @@ def _print_report(report, run: Run, threads) -> None:
     what.append(f"seed {report['seed']}" if "seed" in report else None)
     say(f"{splits.name}: {', '.join(filter(None, what))}")
     say(f"{splits.protocol}")
-    say(table(rows, header=("images", "n", "accuracy")))
+    say(table(rows, header=("images", "n", "accuracy", "95 % interval")))
     spent = f"{duration(report['seconds'])} on {threads} thread{'s' if threads > 1 else ''}"
     say(f"{run.summary}, {spent}, saved as {report['model']}")
+    for remark in report["remarks"]:
+        say(f"Note: {remark}.", err=True)
+
+
+def _interval(accuracy: float, n: int) -> str:
+    """Format the confidence interval of an accuracy.
+
+    >>> _interval(0.9, 100)
+    '82.6 % to 94.5 %'
+    """
+    return " to ".join(percent(limit) for limit in wilson(accuracy, n))

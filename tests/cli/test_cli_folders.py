@@ -199,7 +199,7 @@ def test_ctrl_c_during_the_report_says_that_the_model_is_saved(here, monkeypatch
 
     run("train", "shapes", *QUICK, "--out", "whole.npz")
     with monkeypatch.context() as patched:
-        patched.setattr("tigra.experiments.runs.accuracy", stop)
+        patched.setattr("tigra.experiments.runs.outcomes", stop)
         result = run("train", "shapes", *QUICK, "--out", "cut.npz", expect=130)
     wanted = "Trained and saved as cut.npz, but without a report; get it with: tigra train --resume cut.npz"
     assert wanted in result.stderr and load_model("cut.npz").resume is None

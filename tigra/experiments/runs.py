@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 from tigra.baselines.deepscat.fitting import fit_deepscat
 from tigra.baselines.nearest import NearestNeighbour
 from tigra.datasets.splits import Splits, split_hash
+from tigra.experiments.report.counts import Counts, calibration_error, outcomes
+from tigra.experiments.report.remarks import remarks
 from tigra.files.cache import cache_folder
 from tigra.model_file import save
-from tigra.models.classifier import Classifier, accuracy
+from tigra.models.classifier import Classifier
 from tigra.training import Training
 
 SAVE_EVERY = 10  # seconds between saves
@@ -296,19 +298,25 @@ def run_report(
 ) -> dict:
     """Measure the accuracies (as fractions) and return a report with further facts, ready for JSON.
 
-    `on_progress` is called with (description, number done, total).
+    The last part, the test, is also reported class by class. `on_progress` is called with (description, number done,
+    total).
     """
     parts = measured_parts(splits)
 
     def measure(name, split):
         what = f"measuring the accuracy on {name.replace('_', ', ')}"
-        return accuracy(model, split, threads, lambda _, done, total: on_progress(what, done, total))
+        return outcomes(model, split, threads, lambda _, done, total: on_progress(what, done, total))
 
+    found = {name: measure(name, split) for name, split in parts.items()}
+    test = found[list(parts)[-1]]
+    counts = Counts.of(splits.class_names, [test])
     return {
         "dataset": splits.name,
         "images": {name: len(split.labels) for name, split in parts.items()},
         **facts,
         "protocol": splits.protocol,
         "notes": list(splits.notes),
-        "accuracy": {name: measure(name, split) for name, split in parts.items()},
+        "accuracy": {name: float((some.predicted == some.labels).mean()) for name, some in found.items()},
+        "test": counts.to_json() | {"calibration_error": calibration_error(test.probabilities, test.labels)},
+        "remarks": remarks(counts, splits, model),
     }

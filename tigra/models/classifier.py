@@ -109,7 +109,11 @@ class Classifier:
         array (n, n_classes)
             Each row sums to 1.
         """
-        return softmax(self.scores(images, threads).T).T
+        return self.probabilities(self.scores(images, threads))
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Class probabilities (n, n_classes) from scores (n, n_classes)."""
+        return softmax(scores.T).T
 
     def predict(self, images, threads: int = 1) -> np.ndarray:
         """Most likely class of each image.

@@ -326,12 +326,11 @@ class DeepScat(Classifier):
         with Workers(1):
             return np.ascontiguousarray(-self.planes.distances(self._scaled(self._columns(features))).T)
 
-    def predict_proba(self, images, threads: int = 1) -> np.ndarray:
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return class probabilities (n, n_classes): the softmax of scores divided by the temperature of `fit`."""
-        scores = self.scores(images, threads).T
-        scores -= scores.max(axis=0)  # no effect on the softmax, and the best score stays finite
+        below = scores.T - scores.max(axis=1)  # no effect on the softmax, and the best score stays finite
         with np.errstate(over="ignore"):
-            return softmax(scores / self.planes.state["temperature"]).T
+            return softmax(below / self.planes.state["temperature"]).T
 
     def _check_fitted(self):
         if not self.is_fitted:
