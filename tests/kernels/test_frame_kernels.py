@@ -9,18 +9,19 @@ from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
 from tests.layers import oriented_loops as loops
 from tigra.graph import grid_graph
 from tigra.kernels.oriented import coarsening, frames, normalising
-from tigra.layers.oriented_terms import FrameTerms
+from tigra.layers.frames import frames_of
 
 SHAPES = pytest.mark.parametrize("shape, dilation", [((1, 1), 1), ((1, 5), 2), ((4, 1), 1), ((4, 5), 1), ((5, 4), 2)])
 WEIGHT, N_BATCH, N_MAPS = 0.25, 3, 2
+CALLED = {"stencil", "into_frame", "out_of_frame"}
 
 
 def test_every_kernel_is_tested_here():
-    """The names that begin with _ are called by the others."""
+    """The names that begin with _, and CALLED, are called by the others."""
     text = Path(__file__).read_text(encoding="utf-8")
     for module in (frames, normalising, coarsening):
         for name in every_kernel(module):
-            assert name.startswith("_") or f".{name}" in text, name
+            assert name.startswith("_") or name in CALLED or f".{name}" in text, name
 
 
 class Case:
@@ -29,9 +30,7 @@ class Case:
     def __init__(self, shape, dilation, dtype, rng):
         self.shape, self.dilation, self.dtype = shape, dilation, dtype
         graph = grid_graph(shape, diagonal_weight=WEIGHT, dilation=dilation)
-        terms = FrameTerms(graph, N_BATCH, dtype)
-        self.layout, self.pitch = terms.layout, terms.pitch
-        self.edges, self.slope = terms._edges, terms._slope
+        self.layout, self.pitch, self.edges, self.smoothing, self.slope = frames_of(graph, N_BATCH, dtype)
         self.rng = rng
 
     def maps(self, *n):
@@ -138,6 +137,34 @@ def test_products_of_gradients_and_their_adjoint_are_those_of_the_loops(form, dt
 
 @BOTH
 @DTYPES
+@SHAPES
+def test_diffusion_coarsening_and_its_adjoint_in_frames_are_those_of_the_loops(form, dtype, rtol, shape, dilation, rng):
+    case = Case(shape, dilation, dtype, rng)
+    y = case.maps(N_MAPS)
+
+    def smooth(x):
+        return x - loops.laplacian(x, WEIGHT, dilation) / 2
+
+    for times in range(3):
+        found, expected = y.reshape(N_MAPS, -1).copy(), y
+        for row in found:
+            form_of(frames.diffuse, form)(row, (times, case.layout, *case.smoothing), case.scratch(2))
+        for _ in range(times):
+            expected = case.by_loops(smooth, expected)[0].reshape(y.shape)
+        np.testing.assert_allclose(found.reshape(y.shape), expected, rtol=rtol, atol=rtol)
+    (expected,) = case.by_loops(lambda x: loops.coarse(smooth(x)), y)
+    arguments = shape[1], (case.layout, *case.smoothing), case.scratch(2)
+    out, back = blank(N_MAPS, expected[0, ..., 0].size, N_BATCH, dtype=dtype), blank(*y.shape, dtype=dtype)
+    form_of(coarsening.smooth_block_means, form)(y, *arguments, out)
+    np.testing.assert_allclose(out, expected.reshape(out.shape), rtol=rtol, atol=rtol)
+    g = rng.standard_normal(out.shape).astype(dtype)
+    form_of(coarsening.smooth_block_means_adjoint, form)(g, *arguments, back)
+    left = np.vdot(out.astype(np.float64), g)  # <C (I - L/2) y, g> = <y, (I - L/2) C^T g>
+    assert np.vdot(y.astype(np.float64), back) == pytest.approx(left, rel=100 * rtol, abs=100 * rtol)
+
+
+@BOTH
+@DTYPES
 @pytest.mark.parametrize("size", [1, 127, 128, 300])
 def test_kernels_of_batch_normalisation_are_those_of_the_loops(form, dtype, rtol, size, rng):
     x, grad = rng.standard_normal((2, 3, size)).astype(dtype)
@@ -147,13 +174,14 @@ def test_kernels_of_batch_normalisation_are_those_of_the_loops(form, dtype, rtol
     form_of(normalising.row_sums, form)(x, grad, lanes, sums)
     wide, wide_grad = x.astype(np.float64), grad.astype(np.float64)
     np.testing.assert_allclose(sums, [wide.sum(1), (wide * wide_grad).sum(1)], rtol=rtol, atol=size * rtol)
-    form_of(normalising.rectified, form)(x, scale, shift, out)
+    undiffused = (0, (0, 0, 0, 0), dtype(0), dtype(0), dtype(0)), blank(2, 0, dtype=dtype)
+    form_of(normalising.rectified, form)(x, scale, shift, *undiffused, out)
     for k, q in np.ndindex(x.shape):
         wanted = loops.rectifier(scale[k] * wide[k, q] + shift[k]) - loops.rectifier(shift[k])
         assert out[k, q] == pytest.approx(wanted, rel=rtol, abs=rtol)
         assert x[k, q] != 0 or out[k, q] == 0
     sums = np.full((3, 3), np.nan)
-    form_of(normalising.rectified_gradient, form)(x, grad, scale, shift, lanes, out, sums)
+    form_of(normalising.rectified_gradient, form)(x, grad, scale, shift, *undiffused, lanes, out, sums)
     opened = scale[:, None] * x + shift[:, None] > 0
     np.testing.assert_array_equal(out, np.where(opened, grad, 0))
     through = np.where(opened, wide_grad, 0)

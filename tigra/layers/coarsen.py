@@ -7,8 +7,14 @@ import numpy as np
 from tigra.errors import UsageError
 from tigra.graph import Graph, GraphSignal
 from tigra.graph.polynomials import laplacian_step
-from tigra.kernels.oriented.coarsening import block_means, block_means_adjoint
+from tigra.kernels.oriented.coarsening import (
+    block_means,
+    block_means_adjoint,
+    smooth_block_means,
+    smooth_block_means_adjoint,
+)
 from tigra.layers.base import Layer
+from tigra.layers.frames import frames_of
 
 
 class Coarsen(Layer):
@@ -54,20 +60,26 @@ class Coarsen(Layer):
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K, N, B)  ->  (K, N', B), all nodes active."""
         y = np.ascontiguousarray(self._check_signal(signal, None, self.graph.n_nodes).values)
-        smooth = self._space.array("smooth", y.shape, y.dtype)
-        laplacian_step(self.graph, y, y, -0.5, 1, 0, out=smooth)
         height, width = self.coarse_shape
         coarse = self._space.result("coarse", (len(y), height * width, y.shape[2]), y.dtype)
-        block_means(smooth, *self.shape, coarse)
+        if frames := frames_of(self.graph, y.shape[2], y.dtype):
+            smooth_block_means(y, *self._in_frames(frames, y.dtype), coarse)
+        else:
+            smooth = self._space.array("smooth", y.shape, y.dtype)
+            laplacian_step(self.graph, y, y, -0.5, 1, 0, out=smooth)
+            block_means(smooth, *self.shape, coarse)
         self._cache = y.shape
         return GraphSignal(coarse, np.ones((1, *coarse.shape[1:]), bool))
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """dE/d(output) (K, N', B)  ->  dE/dy (K, N, B)."""
-        shape = self._take_cache()
-        spread = self._space.array("smooth", shape, grad.dtype)
-        block_means_adjoint(np.ascontiguousarray(grad), *self.shape, spread)
+        shape, grad = self._take_cache(), np.ascontiguousarray(grad)
         grad_y = self._space.result("grad", shape, grad.dtype)
+        if frames := frames_of(self.graph, shape[2], grad.dtype):
+            smooth_block_means_adjoint(grad, *self._in_frames(frames, grad.dtype), grad_y)
+            return grad_y
+        spread = self._space.array("smooth", shape, grad.dtype)
+        block_means_adjoint(grad, *self.shape, spread)
         return laplacian_step(self.graph, spread, spread, -0.5, 1, 0, out=grad_y)  # L is symmetric
 
     def to_onnx(self, to, signal):
@@ -77,6 +89,11 @@ class Coarsen(Layer):
         return signal._replace(
             values=to.pool("AveragePool", smooth, (2 - height % 2, 2 - width % 2), (2, 2)), active=None
         )
+
+    def _in_frames(self, frames, dtype) -> tuple:
+        """Arguments of the kernels for padded grids."""
+        scratch = self._space.zeroed("frames", (2, frames.pitch), dtype, frames.layout)
+        return self.shape[1], (frames.layout, *frames.smoothing), scratch
 
     @property
     def label(self) -> str:

@@ -9,6 +9,7 @@ from tigra.graph import Graph, GraphSignal
 from tigra.graph.polynomials import laplacian_step
 from tigra.kernels.oriented.normalising import LANES, rectified, rectified_gradient, row_sums, through_moments
 from tigra.layers.base import Layer
+from tigra.layers.frames import frames_of
 
 EPSILON = 1e-10  # added to the variance of a map; responses of a map may be small
 FEATURE_EPSILON = 1e-5  # added to the variance of a feature
@@ -122,7 +123,7 @@ class MapNorm(BatchNorm):
         count, mean, variance = self._statistics(x)
         inverse, scale, shift = self._scales(mean, variance, values.dtype)
         z = self._space.result("z", shape, values.dtype)
-        rectified(values, scale, shift, z.reshape(values.shape))
+        rectified(values, scale, shift, *self._diffusion(shape, values.dtype), z.reshape(values.shape))
         self._cache = values, count, mean, inverse, scale, shift, None
         return GraphSignal(self._diffused(z, "diffused"), x.active)
 
@@ -133,7 +134,7 @@ class MapNorm(BatchNorm):
         if through is None:
             grad = self._diffused(np.ascontiguousarray(grad), "grad")  # L is symmetric
             masked, sums = self._space.result("masked", values.shape, values.dtype), np.empty((3, len(values)))
-            arrays = values, grad.reshape(values.shape), scale, shift
+            arrays = values, grad.reshape(values.shape), scale, shift, *self._diffusion(grad.shape, values.dtype)
             rectified_gradient(*arrays, self._lanes(values.dtype), masked, sums)
             of_shift = sums[0] - sums[2]
             through = masked, np.stack([of_shift, inverse * (sums[1] - mean * of_shift)])
@@ -182,8 +183,18 @@ class MapNorm(BatchNorm):
     def _lanes(self, dtype) -> np.ndarray:
         return self._space.array("lanes", (2, LANES), dtype)
 
+    def _diffusion(self, shape, dtype) -> tuple:
+        """Arguments of the kernels that also diffuse, on a padded grid; elsewhere they leave it to `_diffused`."""
+        frames = frames_of(self.graph, shape[2], dtype) if self.diffusion else None
+        if frames is None:
+            return (0, (0, 0, 0, 0), *dtype.type((0, 0, 0))), self._space.array("none", (2, 0), dtype)
+        scratch = self._space.zeroed("frames", (2, frames.pitch), dtype, frames.layout)
+        return (self.diffusion, frames.layout, *frames.smoothing), scratch
+
     def _diffused(self, z, name):
-        """(I - L/2)^diffusion z."""
+        """(I - L/2)^diffusion z, step by step, on graphs whose maps the kernels have not diffused."""
+        if frames_of(self.graph, z.shape[2], z.dtype):
+            return z
         for step in range(self.diffusion):
             room = self._space.result(f"{name} {step % 2}", z.shape, z.dtype)
             z = laplacian_step(self.graph, z, z, -0.5, 1, 0, out=room)

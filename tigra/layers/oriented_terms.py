@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tigra.graph import Graph, GridGraph
+from tigra.graph import Graph
 from tigra.graph.orientation import cross, cross_adjoint, dot, dot_adjoint, has_gradient
 from tigra.graph.polynomials import laplacian_powers_adjoint, laplacian_step
 from tigra.kernels.oriented.frames import (
@@ -18,15 +18,13 @@ from tigra.kernels.oriented.frames import (
     pair_products_adjoint,
 )
 from tigra.kernels.workspace import Workspace
-
-LINE = 16  # numbers of a cache line in float32
+from tigra.layers.frames import Frames, frames_of
 
 
 def row_terms(graph: Graph, n_batch: int, dtype) -> FrameTerms | PlainTerms:
     """The terms for a graph and a size of micro-batches."""
-    if isinstance(graph, GridGraph) and has_gradient(graph):
-        return FrameTerms(graph, n_batch, dtype)
-    return PlainTerms(graph, n_batch)
+    frames = frames_of(graph, n_batch, dtype) if has_gradient(graph) else None
+    return PlainTerms(graph, n_batch) if frames is None else FrameTerms(frames)
 
 
 class FrameTerms:
@@ -34,31 +32,19 @@ class FrameTerms:
 
     Parameters
     ----------
-    graph : GridGraph
-        A padded grid, dilated or not.
-    n_batch : int
-        Images in a micro-batch.
-    dtype : dtype
-        Precision.
+    frames : Frames
+        Their layout and weights.
 
     Attributes
     ----------
     layout : tuple
         Layout of a row, see `tigra.kernels.oriented.frames`.
     pitch : int
-        Distance of rows in memory: an odd number of cache lines, so that equal places of many rows do not compete for
-        the same part of the cache.
+        Distance of rows in memory.
     """
 
-    def __init__(self, graph: GridGraph, n_batch: int, dtype):
-        (height, width), rim, weight = graph.shape, graph.dilation, graph.diagonal_weight
-        row = (width + 2 * rim) * n_batch
-        lines = -(-(height + 2 * rim) * row // LINE)
-        self.layout = height, row, rim * n_batch, rim
-        self.pitch = LINE * (lines + (lines % 2 == 0))
-        number = np.dtype(dtype).type
-        self._edges = number(1 / (4 + 4 * weight)), number(weight / (4 + 4 * weight))  # in L, Eq. (1) [eq:laplacian]
-        self._slope = number(weight), number(1 / (2 + 4 * weight) ** 2)  # D of a linear function is its slope
+    def __init__(self, frames: Frames):
+        self.layout, self.pitch, self._edges, _, self._slope = frames
 
     def laplacians(self, rows: np.ndarray, out: np.ndarray) -> None:
         """out[k] = L rows[k]."""

@@ -18,32 +18,40 @@ from tigra.kernels.decorator import kernel
 @kernel
 def into_frames(y, layout, frames):
     """Copy maps y (K, N, B) into frames (K, pitch), and set their rims to zero."""
-    height, row, beside, rim = layout
-    run, first, zero = row - 2 * beside, rim * row + beside, y.dtype.type(0)
     for k in range(len(y)):
-        flat, frame = y[k].reshape(y[k].size), frames[k]
-        for q in range(rim * row):
-            frame[q] = zero
-        for i in range(height):
-            source, to = flat[i * run : (i + 1) * run], frame[first + i * row : first + i * row + run]
-            for q in range(run):
-                to[q] = source[q]
-        _clear_rim(frame, layout)
-        for q in range((rim + height) * row, (2 * rim + height) * row):
-            frame[q] = zero
+        into_frame(y[k].reshape(y[k].size), layout, frames[k])
 
 
 @kernel
 def out_of_frames(frames, layout, y):
     """Copy maps y (K, N, B) out of frames (K, pitch)."""
-    height, row, beside, rim = layout
-    run, first = row - 2 * beside, rim * row + beside
     for k in range(len(y)):
-        flat, frame = y[k].reshape(y[k].size), frames[k]
-        for i in range(height):
-            to, source = flat[i * run : (i + 1) * run], frame[first + i * row : first + i * row + run]
-            for q in range(run):
-                to[q] = source[q]
+        out_of_frame(frames[k], layout, y[k].reshape(y[k].size))
+
+
+@kernel
+def diffuse(y, diffusion, scratch):
+    """Replace a map y (N B) by (I - L/2)^times y, inside the cache.
+
+    Parameters
+    ----------
+    y : array (N B)
+        Changed in place.
+    diffusion : (int, layout, float, float, float)
+        The number of steps, and the weights of a node, its straight and its diagonal neighbours in I - L/2.
+    scratch : array (2, pitch)
+        Scratch frames whose first and last rows are zero.
+    """
+    times, layout, node, straight, diagonal = diffusion
+    if times == 0:
+        return
+    into_frame(y, layout, scratch[0])
+    for step in range(times):
+        now, then = scratch[step % 2], scratch[(step + 1) % 2]
+        stencil(now, now, layout, node, straight, diagonal, y.dtype.type(0), then)
+        if step < times - 1:
+            _clear_rim(then, layout)
+    out_of_frame(scratch[times % 2], layout, y)
 
 
 @kernel
@@ -51,7 +59,8 @@ def frame_laplacians(frames, layout, straight, diagonal, out):
     """Fill out[k] with L x = x - straight * S x - diagonal * D x for the map x in frames[k]; the rims become zero."""
     one, zero = frames.dtype.type(1), frames.dtype.type(0)
     for k in range(len(frames)):
-        _stencil(frames[k], frames[k], layout, one, -straight, -diagonal, zero, out[k])
+        stencil(frames[k], frames[k], layout, one, -straight, -diagonal, zero, out[k])
+        _clear_rim(out[k], layout)
 
 
 @kernel
@@ -75,7 +84,9 @@ def frame_laplacians_adjoint(terms, layout, straight, diagonal, scratch, out):
     for k in range(terms.shape[1]):
         for m in range(last - 1, -1, -1):
             past = terms[last, k] if m == last - 1 else scratch[(m + 1) % 2]
-            _stencil(past, terms[m, k], layout, one, -straight, -diagonal, one, scratch[m % 2])
+            stencil(past, terms[m, k], layout, one, -straight, -diagonal, one, scratch[m % 2])
+            if m > 0:
+                _clear_rim(scratch[m % 2], layout)
         result = scratch[0] if last else terms[0, k]
         out_of_frames(result.reshape(1, result.size), layout, out[k : k + 1])
 
@@ -99,17 +110,21 @@ def pair_products(pairs, layout, weight, unit, scratch, dots, crosses):
     dots, crosses : array (R, pitch)
         Results, as frames with a rim of zeros (the first and last rows are not written).
     """
-    height, row, _, rim = layout
-    start, stop = rim * row, (rim + height) * row
+    height, row, beside, rim = layout
+    here, n = rim * row, height * row - 2 * beside
     for r in range(pairs.shape[1]):
-        _gradient(pairs[0, r], layout, weight, scratch[0], scratch[1])
-        _gradient(pairs[1, r], layout, weight, scratch[2], scratch[3])
-        ax, ay, bx, by = scratch[0], scratch[1], scratch[2], scratch[3]
-        dot, cross = dots[r], crosses[r]
-        for q in range(start, stop):
-            dot[q] = unit * (ax[q] * bx[q] + ay[q] * by[q])
-        for q in range(start, stop):
-            cross[q] = unit * (ax[q] * by[q] - ay[q] * bx[q])
+        _side_sums(pairs[0, r], layout, weight, scratch[0], scratch[1])
+        _side_sums(pairs[1, r], layout, weight, scratch[2], scratch[3])
+        a_west, a_east, a_north, a_south = _sides(scratch[0], scratch[1], layout)
+        b_west, b_east, b_north, b_south = _sides(scratch[2], scratch[3], layout)
+        dot, cross = dots[r, here + beside :][:n], crosses[r, here + beside :][:n]
+        for q in range(n):
+            ax, ay = a_east[q] - a_west[q], a_south[q] - a_north[q]
+            bx, by = b_east[q] - b_west[q], b_south[q] - b_north[q]
+            dot[q] = unit * (ax * bx + ay * by)
+            cross[q] = unit * (ax * by - ay * bx)
+        _clear_rim(dots[r], layout)
+        _clear_rim(crosses[r], layout)
 
 
 @kernel
@@ -119,24 +134,28 @@ def pair_products_adjoint(pairs, layout, weight, unit, scratch, dots, crosses, o
     The gradient of dot . g_d + cross . g_c with respect to D a is g_d D b + g_c (D_y b, -D_x b), and the adjoint of D
     is -D, because D is antisymmetric.
     """
-    height, row, _, rim = layout
-    start, stop = rim * row, (rim + height) * row
+    height, row, beside, rim = layout
+    here, n = rim * row, height * row - 2 * beside
     for r in range(pairs.shape[1]):
-        _gradient(pairs[0, r], layout, weight, scratch[0], scratch[1])
-        _gradient(pairs[1, r], layout, weight, scratch[2], scratch[3])
-        ax, ay, bx, by = scratch[0], scratch[1], scratch[2], scratch[3]
-        to_ax, to_ay, to_bx, to_by = scratch[4], scratch[5], scratch[6], scratch[7]
-        dot, cross = dots[r], crosses[r]
-        for q in range(start, stop):
-            to_ax[q] = unit * (dot[q] * bx[q] + cross[q] * by[q])
-        for q in range(start, stop):
-            to_ay[q] = unit * (dot[q] * by[q] - cross[q] * bx[q])
-        for q in range(start, stop):
-            to_bx[q] = unit * (dot[q] * ax[q] - cross[q] * ay[q])
-        for q in range(start, stop):
-            to_by[q] = unit * (dot[q] * ay[q] + cross[q] * ax[q])
-        _minus_divergence(to_ax, to_ay, layout, weight, out[0, r])
-        _minus_divergence(to_bx, to_by, layout, weight, out[1, r])
+        _side_sums(pairs[0, r], layout, weight, scratch[0], scratch[1])
+        _side_sums(pairs[1, r], layout, weight, scratch[2], scratch[3])
+        a_west, a_east, a_north, a_south = _sides(scratch[0], scratch[1], layout)
+        b_west, b_east, b_north, b_south = _sides(scratch[2], scratch[3], layout)
+        to_ax, to_ay = scratch[4, here + beside :][:n], scratch[5, here + beside :][:n]
+        to_bx, to_by = scratch[6, here + beside :][:n], scratch[7, here + beside :][:n]
+        dot, cross = dots[r, here + beside :][:n], crosses[r, here + beside :][:n]
+        for q in range(n):
+            d, c, bx, by = dot[q], cross[q], b_east[q] - b_west[q], b_south[q] - b_north[q]
+            to_ax[q] = unit * (d * bx + c * by)
+            to_ay[q] = unit * (d * by - c * bx)
+        for q in range(n):
+            d, c, ax, ay = dot[q], cross[q], a_east[q] - a_west[q], a_south[q] - a_north[q]
+            to_bx[q] = unit * (d * ax - c * ay)
+            to_by[q] = unit * (d * ay + c * ax)
+        for k in range(4, 8):
+            _clear_rim(scratch[k], layout)
+        _minus_divergence(scratch[4], scratch[5], layout, weight, scratch[0], scratch[1], out[0, r])
+        _minus_divergence(scratch[6], scratch[7], layout, weight, scratch[0], scratch[1], out[1, r])
 
 
 # --- one frame ---------------------------------------------------------------------------------------------
@@ -145,8 +164,39 @@ def pair_products_adjoint(pairs, layout, weight, unit, scratch, dots, crosses, o
 
 
 @kernel
-def _stencil(x, y, layout, times_x, straight, diagonal, times_y, out):
-    """Fill a frame with times_x * x + straight * S x + diagonal * D x + times_y * y; out must not be x."""
+def into_frame(y, layout, frame):
+    """Copy a map y (N B) into a frame, and set its rim to zero."""
+    height, row, beside, rim = layout
+    run, first, zero = row - 2 * beside, rim * row + beside, y.dtype.type(0)
+    for q in range(rim * row):
+        frame[q] = zero
+    for i in range(height):
+        source, to = y[i * run : (i + 1) * run], frame[first + i * row : first + i * row + run]
+        for q in range(run):
+            to[q] = source[q]
+    _clear_rim(frame, layout)
+    last = frame[(rim + height) * row : (2 * rim + height) * row]
+    for q in range(rim * row):
+        last[q] = zero
+
+
+@kernel
+def out_of_frame(frame, layout, y):
+    """Copy a map y (N B) out of a frame."""
+    height, row, beside, rim = layout
+    run, first = row - 2 * beside, rim * row + beside
+    for i in range(height):
+        to, source = y[i * run : (i + 1) * run], frame[first + i * row : first + i * row + run]
+        for q in range(run):
+            to[q] = source[q]
+
+
+@kernel
+def stencil(x, y, layout, times_x, straight, diagonal, times_y, out):
+    """Fill a frame with times_x * x + straight * S x + diagonal * D x + times_y * y; out must not be x.
+
+    The rim of out is undefined left and right of the rows.
+    """
     height, row, beside, rim = layout
     here, down, n = rim * row, 2 * rim * row, height * row - 2 * beside
     x_mid, x_right = x[beside:], x[2 * beside :]
@@ -164,42 +214,57 @@ def _stencil(x, y, layout, times_x, straight, diagonal, times_y, out):
             s = (north[q] + south[q]) + (west[q] + east[q])
             d = (nw[q] + se[q]) + (ne[q] + sw[q])
             to[q] = times_x * node[q] + straight * s + diagonal * d + times_y * add[q]
-    _clear_rim(out, layout)
 
 
 @kernel
-def _gradient(x, layout, weight, along_x, along_y):
-    """Fill two frames with D x, but for its factor: x along the columns, y along the rows, downwards."""
-    height, row, beside, rim = layout
-    here, down, n = rim * row, 2 * rim * row, height * row - 2 * beside
-    x_mid, x_right = x[beside:], x[2 * beside :]
-    nw, north, ne = x[:n], x_mid[:n], x_right[:n]
-    west, east = x[here : here + n], x_right[here : here + n]
-    sw, south, se = x[down : down + n], x_mid[down : down + n], x_right[down : down + n]
-    to_x, to_y = along_x[here + beside : here + beside + n], along_y[here + beside : here + beside + n]
-    for q in range(n):
-        to_x[q] = (east[q] + weight * (ne[q] + se[q])) - (west[q] + weight * (nw[q] + sw[q]))
-    for q in range(n):
-        to_y[q] = (south[q] + weight * (sw[q] + se[q])) - (north[q] + weight * (nw[q] + ne[q]))
-    _clear_rim(along_x, layout)
-    _clear_rim(along_y, layout)
+def _side_sums(x, layout, weight, column, row_of):
+    """Fill two frames with the sums that a gradient is made of: x + weight (north + south), x + weight (west + east).
+
+    D x along the columns is then the difference of the first one east and west of a node, and along the rows that of
+    the second one south and north. Each sum serves two nodes, and is the same for both.
+    """
+    _column_sums(x, layout, weight, column)
+    _row_sums(x, layout, weight, row_of)
 
 
 @kernel
-def _minus_divergence(x, y, layout, weight, out):
-    """Fill a frame with -(D_x x + D_y y), the adjoint of `_gradient`; the first and last rows of x and y are zero."""
+def _column_sums(x, layout, weight, out):
+    height, row, _, rim = layout
+    here, down, n = rim * row, 2 * rim * row, height * row
+    north, node, south, to = x[:n], x[here : here + n], x[down : down + n], out[here : here + n]
+    for q in range(n):
+        to[q] = node[q] + weight * (north[q] + south[q])
+
+
+@kernel
+def _row_sums(x, layout, weight, out):
+    height, row, beside, rim = layout
+    n = (height + 2 * rim) * row - 2 * beside
+    west, node, east, to = x[:n], x[beside : beside + n], x[2 * beside : 2 * beside + n], out[beside : beside + n]
+    for q in range(n):
+        to[q] = node[q] + weight * (west[q] + east[q])
+
+
+@kernel
+def _sides(column, row_of, layout):
+    """The first of `_side_sums` west and east of all nodes, the second one north and south of them."""
     height, row, beside, rim = layout
     here, down, n = rim * row, 2 * rim * row, height * row - 2 * beside
+    west, east = column[here : here + n], column[here + 2 * beside : here + 2 * beside + n]
+    return west, east, row_of[beside : beside + n], row_of[down + beside : down + beside + n]
+
+
+@kernel
+def _minus_divergence(x, y, layout, weight, column, row_of, out):
+    """Fill a frame with -(D_x x + D_y y), the adjoint of the gradient; column and row_of are scratch frames."""
+    height, row, beside, rim = layout
+    here, n = rim * row, height * row - 2 * beside
+    _column_sums(x, layout, weight, column)
+    _row_sums(y, layout, weight, row_of)
+    west, east, north, south = _sides(column, row_of, layout)
     to = out[here + beside : here + beside + n]
-    x_right, y_mid, y_right = x[2 * beside :], y[beside:], y[2 * beside :]
-    nw, west, sw = x[:n], x[here : here + n], x[down : down + n]
-    ne, east, se = x_right[:n], x_right[here : here + n], x_right[down : down + n]
     for q in range(n):
-        to[q] = (west[q] + weight * (nw[q] + sw[q])) - (east[q] + weight * (ne[q] + se[q]))
-    nw, north, ne = y[:n], y_mid[:n], y_right[:n]
-    sw, south, se = y[down : down + n], y_mid[down : down + n], y_right[down : down + n]
-    for q in range(n):
-        to[q] += (north[q] + weight * (nw[q] + ne[q])) - (south[q] + weight * (sw[q] + se[q]))
+        to[q] = (west[q] - east[q]) + (north[q] - south[q])
     _clear_rim(out, layout)
 
 

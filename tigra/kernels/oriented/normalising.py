@@ -2,9 +2,13 @@
 
 Sums run over 128 lanes, which are added in their order at the end: the same bits on every processor, and vectors of
 any width can compute them.
+
+A map is rectified, diffused and summed before the next one, so it stays in the cache. `diffusion` and `scratch` are
+those of `tigra.kernels.oriented.frames.diffuse`; with 0 steps they are not used.
 """
 
 from tigra.kernels.decorator import kernel
+from tigra.kernels.oriented.frames import diffuse
 
 LANES = 128
 
@@ -17,28 +21,33 @@ def row_sums(a, b, lanes, sums):
 
 
 @kernel
-def rectified(x, scale, shift, out):
-    """Fill out with max(scale x + shift, 0) - max(shift, 0), row by row; it is exactly 0 where x is."""
+def rectified(x, scale, shift, diffusion, scratch, out):
+    """Fill out with max(scale x + shift, 0) - max(shift, 0), diffused; before diffusion it is exactly 0 where x is."""
     zero = x.dtype.type(0)
     for k in range(len(x)):
         s, h, row, to = scale[k], shift[k], x[k], out[k]
         floor = max(h, zero)
         for q in range(row.size):
             to[q] = max(s * row[q] + h, zero) - floor
+        diffuse(to, diffusion, scratch)
 
 
 @kernel
-def rectified_gradient(x, grad, scale, shift, lanes, out, sums):
-    """Fill out with dE/d(scale x + shift) = grad where the rectifier is open, and sums (3, K).
+def rectified_gradient(x, grad, scale, shift, diffusion, scratch, lanes, out, sums):
+    """Fill out with dE/d(scale x + shift) = g where the rectifier is open, and sums (3, K).
 
-    The sums are those of out, of out * x, and of grad where shift > 0 (through the term -max(shift, 0)), else 0.
+    g is grad, diffused: the adjoint of diffusion, since L is symmetric. The sums are those of out, of out * x, and of g
+    where shift > 0 (through the term -max(shift, 0)), else 0.
     """
     zero = x.dtype.type(0)
     for k in range(len(x)):
         s, h, row, g, to = scale[k], shift[k], x[k], grad[k], out[k]
-        sums[2, k] = _two_sums(g, g, lanes)[0] if h > zero else 0.0
         for q in range(row.size):
-            to[q] = g[q] if s * row[q] + h > zero else zero
+            to[q] = g[q]
+        diffuse(to, diffusion, scratch)
+        sums[2, k] = _two_sums(to, to, lanes)[0] if h > zero else 0.0
+        for q in range(row.size):
+            to[q] = to[q] if s * row[q] + h > zero else zero
         sums[0, k], sums[1, k] = _two_sums(to, row, lanes)
 
 
@@ -54,8 +63,9 @@ def through_moments(x, grad, scale, tilt, offset):
 @kernel
 def _two_sums(a, b, lanes):
     """(sum of a, sum of a * b), in 128 lanes."""
+    used = min(a.size, LANES)  # the other lanes would stay 0
     first, second = lanes[0], lanes[1]
-    for q in range(LANES):
+    for q in range(used):
         first[q] = second[q] = 0
     whole = a.size // LANES * LANES
     for start in range(0, whole, LANES):
@@ -68,7 +78,7 @@ def _two_sums(a, b, lanes):
         first[q - whole] += a[q]
         second[q - whole] += a[q] * b[q]
     total = product = 0.0
-    for q in range(LANES):
+    for q in range(used):
         total += first[q]
         product += second[q]
     return total, product

@@ -1,0 +1,59 @@
+"""Frames: how the kernels of oriented networks lay out the maps of a padded grid (`tigra.kernels.oriented.frames`)."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tigra.graph import Graph, GridGraph
+
+LINE = 16  # numbers of a cache line in float32
+
+
+class Frames(NamedTuple):
+    """Layout and weights of frames for one grid, batch size and precision.
+
+    Attributes
+    ----------
+    layout : (int, int, int, int)
+        Height of the grid, length of a frame's row, distance of a neighbour in the same row, width of the rim.
+    pitch : int
+        Distance of frames in memory: an odd number of cache lines, so that equal places of many frames do not compete
+        for the same part of the cache.
+    edges : (float, float)
+        Weights of straight and diagonal neighbours in L, Eq. (1) [eq:laplacian], without their sign.
+    smoothing : (float, float, float)
+        Weights of a node, its straight and its diagonal neighbours in I - L/2.
+    slope : (float, float)
+        Weight of a diagonal edge, and the square of the factor that makes D of a linear function its slope.
+    """
+
+    layout: tuple[int, int, int, int]
+    pitch: int
+    edges: tuple[Any, Any]
+    smoothing: tuple[Any, Any, Any]
+    slope: tuple[Any, Any]
+
+
+def frames_of(graph: Graph, n_batch: int, dtype) -> Frames | None:
+    """The frames for maps on a graph, or None if it is no padded grid."""
+    if not isinstance(graph, GridGraph) or graph.boundary != "padded":
+        return None
+    return _frames(graph.shape, graph.dilation, graph.diagonal_weight, n_batch, np.dtype(dtype))
+
+
+@functools.lru_cache(maxsize=256)
+def _frames(shape, rim, weight, n_batch, dtype) -> Frames:
+    (height, width), number = shape, dtype.type
+    row = (width + 2 * rim) * n_batch
+    lines = -(-(height + 2 * rim) * row // LINE)
+    straight, diagonal = 1 / (4 + 4 * weight), weight / (4 + 4 * weight)
+    return Frames(
+        layout=(height, row, rim * n_batch, rim),
+        pitch=LINE * (lines + (lines % 2 == 0)),
+        edges=(number(straight), number(diagonal)),
+        smoothing=(number(0.5), number(0.5 * straight), number(0.5 * diagonal)),
+        slope=(number(weight), number(1 / (2 + 4 * weight) ** 2)),
+    )
