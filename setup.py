@@ -69,6 +69,7 @@ if __name__ == "__main__":  # tests import this file for the function above
             "sklearn": ["scikit-learn>=1.6"],
             "test": [
                 "pytest>=7",
+                "pytest-xdist>=3",
                 "ruff==0.17.5",  # exact: another version finds other things
                 "mypy==2.4.1",
                 "scikit-learn==1.7.2",  # exact: another version has other checks; the last one for Python 3.10

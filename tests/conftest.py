@@ -27,11 +27,20 @@ def pytest_collection_modifyitems(items):
     items.sort(key=place)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Run the whole suite in two processes, where pytest-xdist is installed: half of it waits for other programs."""
+    options = config.option
+    is_whole = not (options.file_or_dir or options.collectonly or hasattr(config, "workerinput"))
+    if is_whole and getattr(options, "numprocesses", 0) is None and (os.cpu_count() or 1) > 1:
+        options.numprocesses, options.dist = 2, "loadfile"
+
+
 def pytest_sessionstart(session):
-    """Have kernels compiled on another core: tests run one after the other, and half of a first run is compilation."""
+    """Have kernels compiled beside the first tests: half of a first run is compilation."""
     session.warm_up = None
-    options = session.config.option
-    if (os.cpu_count() or 1) > 1 and not options.collectonly and not options.file_or_dir:
+    options, is_worker = session.config.option, hasattr(session.config, "workerinput")
+    if (os.cpu_count() or 1) > 1 and not (is_worker or options.collectonly or options.file_or_dir):
         session.warm_up = subprocess.Popen(  # in the folder of this repository, whose kernels the tests will use
             [sys.executable, "-m", "tests.warm_up"],
             cwd=Path(__file__).parent.parent,

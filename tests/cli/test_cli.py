@@ -521,7 +521,7 @@ def test_ctrl_c_ends_the_report_on_a_fitted_classifier(tmp_path, monkeypatch):
     monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
 
     def interrupted(*_, **__):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr("tigra_cli.train.run_report", interrupted)
     out = tmp_path / "model.npz"

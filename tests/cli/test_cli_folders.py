@@ -246,7 +246,7 @@ def test_resuming_with_other_pictures_is_refused(here, tmp_path):
 def test_ctrl_c_while_pictures_are_decoded_stops_at_once_and_leaves_nothing(here, tmp_path, monkeypatch):
     def interrupted(*arguments):
         if once.acquire(blocking=False):  # a second Ctrl-C would end this process
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         return right(*arguments)
 
     right, once = store.decode_image, threading.Lock()

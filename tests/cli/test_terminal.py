@@ -79,9 +79,9 @@ def test_a_second_ctrl_c_ends_at_once(monkeypatch, capfd):
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with pytest.raises(EndedError, match="130"), signals_interrupt():
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGTERM)  # it is stopping already
-        os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)  # it is stopping already
+        signal.raise_signal(signal.SIGINT)
     with pytest.raises(EndedError, match="130"), StopSignals() as stop:
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGINT):
             os.kill(os.getpid(), number)
