@@ -31,9 +31,9 @@ def pytest_collection_modifyitems(items):
 def pytest_cmdline_main(config):
     """Run the whole suite in two processes, where pytest-xdist is installed: half of it waits for other programs."""
     options = config.option
-    is_whole = not (options.file_or_dir or options.collectonly or hasattr(config, "workerinput"))
+    is_whole = not (getattr(options, "file_or_dir", True) or options.collectonly or hasattr(config, "workerinput"))
     if is_whole and getattr(options, "numprocesses", 0) is None and (os.cpu_count() or 1) > 1:
-        options.numprocesses, options.dist = 2, "loadfile"
+        options.numprocesses, options.dist, options.loadscopereorder = 2, "loadfile", False
 
 
 def pytest_sessionstart(session):
