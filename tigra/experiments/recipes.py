@@ -142,7 +142,7 @@ RECIPES: dict[str, dict[str, Recipe]] = {
         "paper": replace(LARGE_AS_PRINTED, fit=replace(PAPER_FIT, epochs=30)),
         "repaired": replace(LARGE_REPAIRED, fit=replace(REPAIRED_FIT, epochs=30)),
         "achiral": Recipe(network=PHOTOS, fit=PHOTO_FIT),
-        "best": Recipe(network=ORIENTED_PHOTOS, fit=replace(ORIENTED_FIT, epochs=20)),
+        "best": Recipe(network=ORIENTED_PHOTOS, fit=replace(ORIENTED_FIT, epochs=40)),
     },
     "folder": {
         "paper": replace(LARGE_AS_PRINTED, fit=replace(PAPER_FIT, epochs=30), **OF_FOLDERS),
