@@ -163,6 +163,8 @@ def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
     of_data = given_options(settings)
     check_options(dataset, of_data, settings["data_dir"])
     check_writable(out)
+    if settings["size"]:
+        method.check_size(recipe, settings["size"])
     splits = load(dataset, seed=settings["seed"], interpolation=settings["interpolation"], **of_data)
     progress.show(f"measuring the statistics of {len(splits.train.labels)} training images")
     return method.start(splits, recipe, settings["seed"], threads)

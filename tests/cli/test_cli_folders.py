@@ -264,6 +264,7 @@ def test_ctrl_c_while_pictures_are_decoded_stops_at_once_and_leaves_nothing(here
         (["train", "shapes/ring"], 1, "no subfolders with pictures"),
         (["train", "shapes", "--size", "20"], 2, "Expected a size such as 50x50 (height x width in pixels), got '20'"),
         (["train", "shapes", "--size", "0x5"], 2, "(height x width in pixels), got '0x5'"),
+        (["train", "shapes", "--size", "3000x3000"], 2, "Training this network needs about"),  # before decoding
         (["train", "shapes", "--fold", "3"], 2, "shapes has no option --fold; it has --seed, --interpolation, --size"),
         (["train", "mnist-012", "--test-rotations"], 2, "mnist-012 has no option --test-rotations"),
         (["train", "mnist-012", "--train-rotations", "many"], 2, "Expected a number of angles from 0 to 360"),

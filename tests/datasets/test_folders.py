@@ -606,6 +606,10 @@ def test_a_large_store_is_mentioned(pets, monkeypatch):
     monkeypatch.setattr("tigra.datasets.folders.WORTH_SAYING", 60 * 2 * 64 - 1)
     (note,) = tigra.load_dataset(pets, size=(8, 8)).notes
     assert note.startswith("the decoded pictures take 0.0 MB in ")
+    monkeypatch.setattr("tigra.images.store.WORTH_SAYING", 1)
+    seen = set()
+    tigra.load_dataset(pets, size=(8, 9), on_progress=lambda what, done, total: seen.add(what))
+    assert "decoding pictures into 0.0 MB" in seen
 
 
 def test_a_picture_swapped_for_a_pipe_while_pictures_are_decoded_is_skipped(pets, tmp_path, monkeypatch):

@@ -36,7 +36,7 @@ from tigra.errors import DatasetError, ImageError
 from tigra.files.cache import cache_folder
 from tigra.files.digests import SUM, digests_of, forget_digests
 from tigra.files.regular import NotRegularError, open_regular
-from tigra.files.room import check_room, decoded_bytes, in_words
+from tigra.files.room import WORTH_SAYING, check_room, decoded_bytes, in_words
 from tigra.images.store import (
     ImageStore,
     StoredImages,
@@ -54,7 +54,6 @@ REASONS = {  # words in messages of `tigra.images`: name of one such file, and o
     "NaN": ("picture with impossible pixels", "pictures with impossible pixels"),
     "damaged": ("damaged picture", "damaged pictures"),
 }
-WORTH_SAYING = 10**9  # bytes of decoded pictures
 UNREADABLE = "unreadable file", "unreadable files"
 
 

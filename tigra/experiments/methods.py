@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tigra.baselines.deepscat.deepscat import read_deepscat
 from tigra.baselines.deepscat.fitting import suited
 from tigra.datasets.splits import Splits
@@ -18,6 +20,7 @@ from tigra.experiments import recipes as book
 from tigra.experiments.recipe import Recipe
 from tigra.experiments.runs import DeepScatRun, NearestRun, NetworkRun, Run
 from tigra.models.build import Plan
+from tigra.models.costs import check_training_cost
 from tigra.models.effects import check_effects, with_pooling_limited
 from tigra.models.notation import parse_architecture
 from tigra.option_fields import is_same_object
@@ -58,6 +61,9 @@ class Method:
         for name in changes:
             if name not in self.changeable:
                 raise UsageError(f"{spelling(name)} has no effect on method {self.name}; leave it out.")
+
+    def check_size(self, recipe: Any, size: tuple[int, int]) -> None:
+        """Raise UsageError if images of this size are too large, before they are read; by default none is."""
 
     def start(self, splits: Splits, recipe: Any, seed: int = 0, threads: int = 1) -> Run:
         """Start a new run; `seed` is the seed of all its random numbers."""
@@ -128,6 +134,11 @@ class NetworkMethod(Method):
         n_steps = -(-n_images // recipe.fit.batch_size)
         epochs = max(recipe.fit.epochs, -(-recipe.least_steps // n_steps))
         return options, replace(recipe.fit, epochs=epochs, seed=seed)
+
+    def check_size(self, recipe: Recipe, size: tuple[int, int]) -> None:
+        """Raise UsageError if training needs too much memory even for one image of this size."""
+        plan = Plan.of(self.settled(recipe, size, n_classes=2, n_images=1, seed=0)[0])
+        check_training_cost(plan.cost, 1, plan.n_parameters, np.dtype(plan.options.dtype).itemsize)
 
     def start(self, splits: Splits, recipe: Recipe, seed: int = 0, threads: int = 1) -> NetworkRun:
         """Start a new training run.

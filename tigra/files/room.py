@@ -9,6 +9,7 @@ from pathlib import Path
 from tigra.errors import DatasetError, UsageError
 from tigra.options import LARGEST_IMAGE
 
+WORTH_SAYING = 10**9  # bytes of decoded pictures
 SPARE = 200 * 10**6  # bytes that stay free
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from tigra.errors import DatasetError, ImageError
 from tigra.files.checked_json import packed, unpacked
+from tigra.files.room import WORTH_SAYING, decoded_bytes, in_words
 from tigra.files.temporary import remove_leftovers, temporary_folder
 from tigra.images.pictures import GREY_LEVELS, decode_image, reader_version
 from tigra.images.stored_pixels import StoredPixels, npy_header, pixel_digest
@@ -239,6 +240,8 @@ def _decoded(pool, decode, pictures, most):
 def _fill(folder, key, pictures, n_pictures, shape, invert, threads, on_progress):
     """Write pixels.npy and index.json."""
     index = {"shape": list(shape), "names": [], "digests": [], "skipped": []}
+    n_bytes = decoded_bytes(n_pictures, shape)
+    what = "decoding pictures" + (f" into {in_words(n_bytes)}" if n_bytes >= WORTH_SAYING else "")
 
     def decode(picture):
         name, content = picture
@@ -255,7 +258,7 @@ def _fill(folder, key, pictures, n_pictures, shape, invert, threads, on_progress
     ):
         warnings.simplefilter("ignore")
         file.write(npy_header((0, *shape)))
-        on_progress("decoding pictures", 0, n_pictures)
+        on_progress(what, 0, n_pictures)
         try:
             for name, pixels in _decoded(pool, decode, pictures, max(threads, LARGEST_PART // (2 * math.prod(shape)))):
                 if isinstance(pixels, str):
@@ -265,7 +268,7 @@ def _fill(folder, key, pictures, n_pictures, shape, invert, threads, on_progress
                     index["names"].append(name)
                     index["digests"].append(pixel_digest(pixels))
                 done = len(index["names"]) + len(index["skipped"])
-                on_progress("decoding pictures", done, n_pictures)  # may raise to stop
+                on_progress(what, done, n_pictures)  # may raise to stop
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # the others need not be decoded
             raise

@@ -76,7 +76,8 @@ def check_training_cost(cost: Cost, n_images: int, n_parameters: int, itemsize: 
     megabytes = -(-(TRAINING * cost.numbers * n_images + n_parameters) * itemsize // 10**6)
     if megabytes > limit:
         what = f"Training this network needs about {megabytes:,.0f} MB of memory for {_images(n_images)} at a time"
-        raise _beyond(what, megabytes, limit, "MAX_TRAINING_MEMORY", "a smaller batch size, ")
+        remedy = "a smaller batch size, " if n_images > 1 else ""
+        raise _beyond(what, megabytes, limit, "MAX_TRAINING_MEMORY", remedy)
 
 
 def _images(count: int) -> str:
