@@ -121,9 +121,10 @@ def _accuracy(loaded, splits, model, runs, seed, threads, progress, with_page) -
     values = [float((test.predicted == test.labels).mean()) for test in tests]
     mean, std = float(np.mean(values)), float(np.std(values, ddof=1)) if runs > 1 else 0.0
     counts = Counts.of(network.class_names, tests)
+    is_weighted = loaded.training.get("options", {}).get("class_weights", "none") != "none"
     error = float(np.mean([calibration_error(test.probabilities, test.labels) for test in tests]))
     report = {"runs": runs, "accuracy": {"mean": mean, "std": std, "values": values}, **counts.to_json()}
-    report |= {"calibration_error": error, "remarks": remarks(counts, splits, network)}
+    report |= {"calibration_error": error, "remarks": remarks(counts, splits, network, is_weighted)}
     over = f" +- {percent(std)} over {runs} runs" if runs > 1 else ""
     interval = " to ".join(percent(limit) for limit in counts.interval)
     text = (

@@ -24,7 +24,8 @@ from tigra.experiments.runs import (
 )
 from tigra.files.atomic import check_writable
 from tigra.model_file import load_model
-from tigra.options import FitOptions, NetworkOptions
+from tigra.options import CLASS_WEIGHTS, FitOptions, NetworkOptions
+from tigra.training.weights import read_class_weights
 
 from .shared.data_options import (
     check_options,
@@ -152,6 +153,8 @@ def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
     if dataset is None:
         raise click.UsageError("Give a DATASET, or continue a run with --resume FILE.")
     method, changes = find_method(name), given_fields(settings, FitOptions, NetworkOptions)
+    if changes.get("class_weights") not in (None, *CLASS_WEIGHTS):
+        changes["class_weights"] = read_class_weights(changes["class_weights"])
     if settings["recipe"] not in method.recipe_names:
         names = ", ".join(method.recipe_names)
         raise click.UsageError(f"Method {name} has no recipe {settings['recipe']}, only {names}; leave out --recipe.")
@@ -207,7 +210,9 @@ def _measured(ctx: click.Context, run: Run, out, threads, seconds) -> dict:
     try:
         with Progress() as progress:
             facts = run.facts | {"seconds": seconds}
-            return {"model": str(out)} | run_report(run.model, run.splits, threads, progress_line(progress), **facts)
+            return {"model": str(out)} | run_report(
+                run.model, run.splits, threads, progress_line(progress), run.is_weighted, **facts
+            )
     except KeyboardInterrupt:
         done = "Trained" if run.can_resume else "Fitted"
         say(f"{done} and saved as {out}, but without a report; get it with: tigra train --resume {out}", err=True)

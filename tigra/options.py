@@ -16,17 +16,19 @@ A `tigra.experiments.recipe.Recipe` combines NetworkOptions and FitOptions.
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tigra.errors import UsageError
-from tigra.option_fields import Options, option
+from tigra.option_fields import Options, option, short
 
 MIXINGS = ("vector", "full", "pairs", "gradients", "products")
 PAIRED_MIXINGS = {"pairs": 0, "gradients": 1, "products": 2}  # for `PairedConv`: products of gradients per map
 SCHEDULES = ("one-cycle", "constant", "cosine")
+CLASS_WEIGHTS = ("none", "balanced")
 DENSE_INITS = ("default", "paper", "he")
 GRAPH_LAYERS = ("SC", "OC", "GC", "S")  # layers that use the Laplacian
 DENSE_LAYERS = ("FC", "linear")  # "linear" is the implicit last layer
@@ -341,7 +343,38 @@ class FitOptions(Options):
         heading="Training",
         least=0,
     )
+    class_weights: str = option(
+        "none",
+        "Weights of the classes in the loss and in the choice of the best epoch: `balanced` gives all classes the same"
+        " total weight; use it if some have far fewer images than others. Or a file with lines `class,weight`, in"
+        ' Python a JSON text such as {"cat": 2}; other classes have weight 1.',
+        heading="Training",
+    )
     seed: int = option(0, "Seed of all random numbers; change it to repeat a run independently.", least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.class_weights not in CLASS_WEIGHTS and weights_by_class(self.class_weights) is None:
+            raise UsageError(
+                f"class_weights must be {', '.join(CLASS_WEIGHTS)} or a JSON object of numbers of at least 0, such as"
+                f' {{"cat": 2}}, got {short(self.class_weights)}.'
+            )
+
+
+def weights_by_class(text: str) -> dict[str, float] | None:
+    """Return the weights of classes from a JSON text; None if it is something else.
+
+    Examples
+    --------
+    >>> weights_by_class('{"cat": 2, "dog": 0.5}'), weights_by_class("[1]")
+    ({'cat': 2.0, 'dog': 0.5}, None)
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    is_right = isinstance(found, dict) and all(type(w) in (int, float) and 0 <= w <= 1e9 for w in found.values())
+    return {name: float(weight) for name, weight in found.items()} if is_right else None
 
 
 # --- limits -------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import tigra
 from tigra.models.loss import negative_log_likelihood
 from tigra.options import FitOptions
 from tigra.training import Training
+from tigra.training.weights import read_class_weights, with_class_weights
 
 OPTIONS = FitOptions(epochs=3, batch_size=16, learning_rate=0.02)
 
@@ -46,3 +47,39 @@ def test_images_without_weight_teach_nothing_and_do_not_validate(small_network, 
 def test_wrong_weights_are_refused(small_network, small_splits, weights):
     with pytest.raises(tigra.TrainingError, match="Expected 48 finite weights of at least 0"):
         Training(small_network(), small_splits, OPTIONS, weights=(weights, np.ones(24)))
+
+
+def test_balanced_classes_change_no_bit_and_unbalanced_ones_count_the_same(small_network, small_splits):
+    def run(splits, **options):
+        network = small_network()
+        return list(tigra.fit(network, splits, epochs=2, batch_size=16, learning_rate=0.02, **options)), network.learned
+
+    rows = np.sort(np.concatenate([np.flatnonzero(small_splits.train.labels == c)[:8] for c in range(3)]))
+    equal = tuple(tigra.Split(small_splits.train.images[rows], small_splits.train.labels[rows]) for _ in range(2))
+    (epochs, plain), (weighted_epochs, weighted) = run(equal), run(equal, class_weights="balanced")
+    assert epochs == weighted_epochs and plain.tobytes() == weighted.tobytes()
+    labels = [small_splits.train.labels, small_splits.valid.labels]
+    by_hand = [len(some) / (3 * np.bincount(some))[some] for some in labels]
+    (_, balanced), (_, given) = run(small_splits, class_weights="balanced"), run(small_splits, weights=by_hand)
+    np.testing.assert_array_equal(balanced, given)
+    assert (balanced != run(small_splits)[1]).any()
+
+
+def test_weights_of_classes_come_from_a_file(tmp_path):
+    labels = np.array([0, 1, 1])
+    (tmp_path / "w.csv").write_text('cat,3\n"a, b",0.5\n')
+    (tmp_path / "w.json").write_text('{"cat": 3, "a, b": 0.5}')
+    for name in ("w.csv", "w.json"):
+        text = read_class_weights(tmp_path / name)
+        (found,) = with_class_weights(None, FitOptions(class_weights=text).class_weights, ["cat", "a, b"], labels)
+        assert found.tolist() == [3, 0.5, 0.5]
+    with pytest.raises(tigra.UsageError, match="but the classes are x, y"):
+        with_class_weights(None, text, ["x", "y"], labels)
+    for content in ("cat", "cat,-1", "cat,nan", "", "[1]", "[" * 10**5):
+        (tmp_path / "w.csv").write_text(content)
+        with pytest.raises(tigra.UsageError, match="must have lines 'class,weight'"):
+            read_class_weights(tmp_path / "w.csv")
+    with pytest.raises(tigra.UsageError, match="No such file"):
+        read_class_weights(tmp_path / "nothing")
+    with pytest.raises(tigra.UsageError, match="class_weights must be none, balanced or a JSON object"):
+        FitOptions(class_weights="equal")

@@ -28,6 +28,7 @@ class FinishedRun(Run):
         self._facts = super().facts | {"seed": splits.options.get("seed", 0)}
         if self.can_resume:
             record = model.training
+            self.is_weighted = record["options"].get("class_weights", "none") != "none"
             self._facts |= {
                 "seed": FitOptions.from_json(record["options"]).seed,
                 "epochs": len(record["history"]),

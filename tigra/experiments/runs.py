@@ -60,11 +60,14 @@ class Run:
         True if nothing is left to do.
     can_resume : bool
         True if `save` stores what is needed to continue an unfinished run.
+    is_weighted : bool
+        True if classes have weights.
     """
 
     splits: Splits
     is_finished = False
     can_resume = False
+    is_weighted = False
     _known: dict[str, Any] | None = None  # facts about the data set
 
     def steps(self, watch: Watch) -> Iterator[None]:
@@ -104,6 +107,7 @@ class NetworkRun(Run):
 
     def __init__(self, training: Training, splits: Splits):
         self.training, self.splits = training, splits
+        self.is_weighted = training.options.class_weights != "none"
 
     @property
     def is_finished(self) -> bool:  # type: ignore[override]  # other runs set it at their end
@@ -294,6 +298,7 @@ def run_report(
     splits: Splits,
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    is_weighted: bool = False,
     **facts,
 ) -> dict:
     """Measure the accuracies (as fractions) and return a report with further facts, ready for JSON.
@@ -318,5 +323,5 @@ def run_report(
         "notes": list(splits.notes),
         "accuracy": {name: float((some.predicted == some.labels).mean()) for name, some in found.items()},
         "test": counts.to_json() | {"calibration_error": calibration_error(test.probabilities, test.labels)},
-        "remarks": remarks(counts, splits, model),
+        "remarks": remarks(counts, splits, model, is_weighted),
     }

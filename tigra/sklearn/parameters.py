@@ -26,8 +26,9 @@ class Parameter(NamedTuple):
     help: str
 
 
+OWN = "seed", "class_weights"  # scikit-learn has random_state and class_weight
 OPTIONS = {  # tigra's options; None takes the value of the recipe
-    name: spec for name, spec in {**NetworkOptions.specs(), **FitOptions.specs()}.items() if name != "seed"
+    name: spec for name, spec in {**NetworkOptions.specs(), **FitOptions.specs()}.items() if name not in OWN
 }
 IMAGE_SHAPE = Parameter(
     None,

@@ -16,13 +16,15 @@ RAISED = 1.5  # times the loss at the start, in an epoch of a run that ends with
 USUAL_RATE = 0.1  # Adam's steps are of this size at most in sound runs
 
 
-def guessing_loss(labels: np.ndarray) -> float:
+def guessing_loss(labels: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Lowest loss of a network that gives the same answer for every image: the entropy of the labels.
 
     Parameters
     ----------
     labels : integer array (n,)
         Class numbers of the images.
+    weights : array (n,), optional
+        Weights of the images, with mean 1.
 
     Returns
     -------
@@ -34,8 +36,9 @@ def guessing_loss(labels: np.ndarray) -> float:
     >>> round(guessing_loss(np.array([0, 0, 0, 1])), 3)  # frequencies 3/4 and 1/4
     0.562
     """
-    counts = np.bincount(labels)
-    return float(-np.log(counts / len(labels), where=counts > 0, out=np.zeros(len(counts)))[labels].mean())
+    counts = np.bincount(labels, weights)
+    losses = -np.log(counts / len(labels), where=counts > 0, out=np.zeros(len(counts)))[labels]
+    return float((losses if weights is None else losses * weights).mean())
 
 
 class Divergence:
@@ -49,6 +52,8 @@ class Divergence:
         How it is trained.
     valid_labels : integer array
         Class numbers of the validation images.
+    valid_weights : array, optional
+        Weights of the validation images, with mean 1.
 
     Attributes
     ----------
@@ -56,9 +61,9 @@ class Divergence:
         Loss of the first batch, before any step; None before that, and in runs of older versions.
     """
 
-    def __init__(self, network: Network, options: FitOptions, valid_labels: np.ndarray):
+    def __init__(self, network: Network, options: FitOptions, valid_labels: np.ndarray, valid_weights=None):
         self.network, self.options = network, options
-        self.guessing = guessing_loss(valid_labels)
+        self.guessing = guessing_loss(valid_labels, valid_weights)
         self.first_loss: float | None = None
 
     @property

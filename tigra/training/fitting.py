@@ -11,7 +11,7 @@ from tigra.training.epochs import Epoch
 from tigra.training.training import Training
 
 
-def fit(network: Network, splits, threads: int = 1, **options) -> Generator[Epoch, None, None]:
+def fit(network: Network, splits, threads: int = 1, weights=None, **options) -> Generator[Epoch, None, None]:
     """Train a network and leave it with the parameters of its best epoch.
 
     This is a generator: training starts when the first epoch is requested. Write `for epoch in fit(...)` or
@@ -26,9 +26,12 @@ def fit(network: Network, splits, threads: int = 1, **options) -> Generator[Epoc
         the pair (images, labels).
     threads : int
         Worker threads; the result does not depend on their number.
+    weights : (array, array), optional
+        Weights of the training and the validation images in the loss; only their ratios matter. The validation
+        weights also count in the choice of the best epoch.
     **options
         Fields of `FitOptions`: epochs, batch_size, learning_rate, schedule, weight_decay, label_smoothing, jitter,
-        patience, seed.
+        patience, class_weights, seed.
 
     Yields
     ------
@@ -46,7 +49,7 @@ def fit(network: Network, splits, threads: int = 1, **options) -> Generator[Epoc
     validation images, smaller differences are due to chance, and later epochs were trained longer and at a lower
     learning rate. Test images are never used.
     """
-    return _Epochs(Training(network, splits, FitOptions.of(options), threads).run())
+    return _Epochs(Training(network, splits, FitOptions.of(options), threads, weights=weights).run())
 
 
 class _Epochs(Generator):

@@ -31,7 +31,7 @@ from tigra.training.adam import Adam, learning_rate
 from tigra.training.divergence import Divergence
 from tigra.training.epochs import Epoch, read_history
 from tigra.training.jitter import JitteredImages
-from tigra.training.weights import with_mean_one
+from tigra.training.weights import with_class_weights, with_mean_one
 
 CALIBRATION_IMAGES = 5000  # at most this many are used to standardise the statistics
 VECTORS = 8  # as long as the parameters: they, their gradient, the decay, two moments, best, current, and a copy
@@ -80,7 +80,9 @@ class Training:
         train, valid = train_and_valid(splits)
         self.train = _checked_split(network, train, "training", options)
         self.valid = _checked_split(network, valid, "validation")
-        self.weights, self.valid_weights = with_mean_one(weights, self.train[1], self.valid[1])
+        labels = self.train[1], self.valid[1]
+        weights = with_class_weights(weights, options.class_weights, network.class_names, *labels)
+        self.weights, self.valid_weights = with_mean_one(weights, *labels)
         self._check_memory()
         self.data_hash = fingerprint(splits)
         decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
@@ -90,7 +92,7 @@ class Training:
         self.loss_sum, self.n_correct = 0.0, 0  # over those steps
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # latest parameters, from which the next `run` continues
-        self.divergence = Divergence(network, options, self.valid[1])
+        self.divergence = Divergence(network, options, self.valid[1], self.valid_weights)
         self._space = Workspace()
         if network.needs_calibration:
             images, labels = _some(self.train[0].images, self.train[1], options.seed)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import json
+from collections.abc import Sequence
+
 import numpy as np
 
-from tigra.errors import TrainingError
+from tigra.errors import TrainingError, UsageError
+from tigra.options import CLASS_WEIGHTS, weights_by_class
+
+LARGEST_FILE = 2**20  # bytes of a file of class weights
 
 
 def with_mean_one(weights, *labels: np.ndarray) -> list[np.ndarray | None]:
@@ -39,3 +46,68 @@ def with_mean_one(weights, *labels: np.ndarray) -> list[np.ndarray | None]:
             )
         checked.append(some / some.mean())
     return [*checked]
+
+
+def with_class_weights(weights, class_weights: str, class_names: Sequence[str], *labels: np.ndarray):
+    """Multiply weights of images by those of their classes.
+
+    Parameters
+    ----------
+    weights : sequence of array, or None
+        Weights of the images of each set.
+    class_weights : str
+        "none", "balanced" or a JSON text, as in `FitOptions`.
+    class_names : sequence of str
+        Names of the classes.
+    *labels : array (n,)
+        Labels of each set. With "balanced", the classes are balanced in each set.
+
+    Returns
+    -------
+    list of array, or None
+        The products; None if neither is given.
+
+    Examples
+    --------
+    >>> with_class_weights(None, "balanced", ["cat", "dog"], np.array([0, 0, 0, 1]))
+    [array([0.66666667, 0.66666667, 0.66666667, 2.        ])]
+    """
+    if class_weights == "none":
+        return weights
+    by_name = weights_by_class(class_weights)
+    if unknown := sorted(set(by_name or ()) - set(class_names)):
+        raise UsageError(
+            f"class_weights has {unknown[0]!r}, but the classes are {', '.join(class_names)}; correct the name."
+        )
+    found = []
+    for place, of_images in enumerate(labels):
+        sample = np.ones(len(of_images)) if weights is None else np.asarray(weights[place], np.float64)
+        if by_name is None:  # balanced
+            totals = np.bincount(of_images, sample, minlength=len(class_names))
+            scale = sample.sum() / (np.count_nonzero(totals) * np.where(totals > 0, totals, 1))
+        else:
+            scale = np.array([by_name.get(name, 1.0) for name in class_names])
+        found.append(sample * scale[of_images])
+    return found
+
+
+def read_class_weights(path) -> str:
+    """Read a file of lines `class,weight` (CSV), or a JSON object; return the JSON text for `FitOptions`."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            text = file.read(LARGEST_FILE + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"class_weights must be {', '.join(CLASS_WEIGHTS)} or a file that can be read, got {path}: {reason}."
+        ) from error
+    found = weights_by_class(text)
+    if found is None:
+        rows = [row for row in csv.reader(text.splitlines()) if row]
+        try:
+            found = weights_by_class(json.dumps({name.strip(): float(weight) for name, weight in rows}))
+        except ValueError:
+            found = None
+    if not found or len(text) > LARGEST_FILE:
+        raise UsageError(f"{path} must have lines 'class,weight' with weights of at least 0, such as 'cat,2.5'.")
+    return json.dumps(found)
