@@ -8,7 +8,7 @@ import math
 import zipfile
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from tigra.datasets.learned import Learned
 from tigra.errors import ModelFileError
@@ -79,7 +79,7 @@ def graph_in(archive, members, numbers, file_size: int) -> tuple[Graph | None, l
     rises = indptr[0] == 0 and indptr[-1] == n_edges and (np.diff(indptr) >= 0).all()
     if not rises or not ((indices >= 0) & (indices < n_nodes)).all():
         raise ModelFileError("its graph is malformed")
-    matrix = sparse.csr_array((weights, indices, indptr), shape=(n_nodes, n_nodes))
+    matrix = scipy.sparse.csr_array((weights, indices, indptr), shape=(n_nodes, n_nodes))
     graph = Graph(matrix, degrees)
     if "grid" in numbers:
         graph = _grid(numbers["grid"], matrix, degrees)

@@ -3,10 +3,13 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
+from tests.kernels.forms import BOTH, DTYPES, blank, form_of
 from tigra import ShapeError, UsageError
 from tigra.datasets.splits import turned_at_random
+from tigra.images import blur
 from tigra.images.transforms import (
     downsample,
+    gaussian,
     less_border,
     pad,
     random_shifts,
@@ -250,3 +253,15 @@ def test_every_border_pixel_counts_once_in_the_ground(shape, rng):
         np.testing.assert_array_equal(less, image - np.median(border))
     turned = np.ascontiguousarray(images.transpose(0, 2, 1))
     np.testing.assert_array_equal(less_border(turned), less_border(images).transpose(0, 2, 1))
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("shape", [(2, 9, 7), (1, 1, 3)])
+def test_blurring_has_the_bits_of_scipy(form, dtype, rtol, shape, rng):
+    images, weights = rng.standard_normal(shape).astype(dtype), gaussian(0.7)
+    for axis, kernel in ((1, blur.blur_columns), (2, blur.blur_rows)):
+        out = blank(*shape, dtype=dtype)
+        form_of(kernel, form)(images, weights, out)
+        expected = ndimage.correlate1d(images, weights, axis=axis, mode="constant")
+        np.testing.assert_array_equal(out, expected)

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
@@ -47,6 +48,20 @@ def test_no_thread_is_left_after_an_error(threads):
     assert set(threading.enumerate()) == before and len(ended) < 49
 
 
+def test_predictions_use_the_same_threads_again(rng):
+    network = tigra.build_network("SC[2, 1]-DP[20]-S[1]-FC[4]", (6, 5), 3)
+    images = rng.random((80, 6, 5))
+    alone = network.scores(images)
+    np.testing.assert_array_equal(network.scores(images, threads=3), alone)
+    waiting = set(threading.enumerate())
+    np.testing.assert_array_equal(network.scores(images, threads=3), alone)
+    now = set(threading.enumerate())
+    assert waiting <= now and len(now) <= len(waiting) + 1  # a pool starts a thread when all are busy
+    with Workers(3, leaves_threads=True) as outer, Workers(3, leaves_threads=True) as inner:  # nested ones: two pools
+        assert list(outer.map(lambda n: list(inner.map(abs, [-n, n])), range(4))) == [[n, n] for n in range(4)]
+    assert len(threading.enumerate()) <= len(waiting) + 3  # one of the two pools has ended
+
+
 def test_blas_is_given_back_only_after_the_last_worker_has_ended():
     seen = []
 
@@ -61,8 +76,9 @@ def test_blas_is_given_back_only_after_the_last_worker_has_ended():
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_between_epochs_blas_and_the_threads_are_as_before(small_network, small_splits, threads):
-    outside, before, inside = blas_threads(), set(threading.enumerate()), []
+    outside, inside = blas_threads(), []
     training = Training(small_network(), small_splits, FitOptions(epochs=2, batch_size=40), threads)
+    before = set(threading.enumerate())  # with threads of predictions, which calibrate
     training.on_progress = lambda *_: inside.append(set(blas_threads()))
     for _ in training.run():
         assert blas_threads() == outside and set(threading.enumerate()) == before

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from tigra.gradcheck.inputs import BATCH, GRID, MARGIN, random_signal
@@ -19,8 +22,9 @@ def wheel(n_rim: int = 5) -> Graph:
     return Graph(adjacency).with_rotation([rim.tolist(), *around_rim])
 
 
-def _oriented_conv(graph: Graph, degree: int = 2):
+def _oriented_conv(make_graph: Callable[[], Graph], degree: int = 2):
     def make(rng):
+        graph = make_graph()
         alpha, pairs = rng.standard_normal((3, 2 * (degree + 1) + 2 * 3)), rng.standard_normal((2, 3, 4))
         return OrientedConv(graph, alpha, pairs), random_signal(rng, 2, 1, graph.n_nodes)
 
@@ -79,10 +83,10 @@ def _pool_by_size(rng):
 
 
 ORIENTED_CASES = {
-    "OrientedConv": _oriented_conv(grid_graph(GRID, diagonal_weight=0.25)),
-    "OrientedConv, degree 1": _oriented_conv(grid_graph((3, 5), neighbours=4), degree=1),
-    "OrientedConv, dilated grid": _oriented_conv(grid_graph((4, 5), diagonal_weight=0.25, dilation=2)),
-    "OrientedConv, rotation system": _oriented_conv(wheel()),
+    "OrientedConv": _oriented_conv(partial(grid_graph, GRID, diagonal_weight=0.25)),
+    "OrientedConv, degree 1": _oriented_conv(partial(grid_graph, (3, 5), neighbours=4), degree=1),
+    "OrientedConv, dilated grid": _oriented_conv(partial(grid_graph, (4, 5), diagonal_weight=0.25, dilation=2)),
+    "OrientedConv, rotation system": _oriented_conv(wheel),
     "MapNorm": _map_norm(is_training=False),
     "MapNorm, in training": _map_norm(is_training=True),
     "MapNorm, in training, diffusion": _map_norm(is_training=True, diffusion=2),

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from tigra.errors import GraphError, UsageError
 from tigra.graph.rotation import RotationSystem
@@ -110,25 +110,25 @@ class Graph:
         return len(self.degrees)
 
     @cached_property
-    def normalised_adjacency(self) -> sparse.csr_array:
+    def normalised_adjacency(self) -> scipy.sparse.csr_array:
         """D^-1/2 A D^-1/2 as CSR; the rows of isolated nodes are empty."""
         edges = self.adjacency.tocoo()
         i, j = edges.coords
         unit = self.degrees.max() or 1.0  # avoids overflow for very large or small degrees; L does not depend on it
         degrees = self.degrees / unit
         weights = edges.data / unit / np.sqrt(degrees[i] * degrees[j])
-        return sparse.csr_array((weights, (i, j)), shape=edges.shape)
+        return scipy.sparse.csr_array((weights, (i, j)), shape=edges.shape)
 
     @cached_property
-    def laplacian(self) -> sparse.csr_array:
+    def laplacian(self) -> scipy.sparse.csr_array:
         """L = I - D^-1/2 A D^-1/2, Eq. (1) [eq:laplacian], as CSR; eigenvalues in [0, 2]."""
-        identity = sparse.diags_array((self.degrees > 0).astype(float))
-        return sparse.csr_array(identity - self.normalised_adjacency)
+        identity = scipy.sparse.diags_array((self.degrees > 0).astype(float))
+        return scipy.sparse.csr_array(identity - self.normalised_adjacency)
 
     @cached_property
-    def shifted_laplacian(self) -> sparse.csr_array:
+    def shifted_laplacian(self) -> scipy.sparse.csr_array:
         """L - I, whose eigenvalues lie in [-1, 1] as Chebyshev polynomials require."""
-        return sparse.csr_array(self.laplacian - sparse.eye_array(self.n_nodes))
+        return scipy.sparse.csr_array(self.laplacian - scipy.sparse.eye_array(self.n_nodes))
 
     def csr_arrays(self, dtype) -> tuple:
         """(indptr, indices, data) of the Laplacian, with data in dtype; cached."""
@@ -177,14 +177,16 @@ class GridGraph(Graph):
         return {"shape": list(self.shape), "neighbours": self.neighbours, "boundary": self.boundary, **weight, **apart}
 
     @cached_property
-    def adjacency(self) -> sparse.csr_array:
+    def adjacency(self) -> scipy.sparse.csr_array:
         """A as CSR."""
         height, width = self.shape
         rows, columns = _path(height, self.dilation), _path(width, self.dilation)
-        straight = sparse.kron(rows, sparse.eye_array(width)) + sparse.kron(sparse.eye_array(height), columns)
+        straight = scipy.sparse.kron(rows, scipy.sparse.eye_array(width)) + scipy.sparse.kron(
+            scipy.sparse.eye_array(height), columns
+        )
         if self.neighbours == 4:
-            return sparse.csr_array(straight)
-        return sparse.csr_array(straight + self.diagonal_weight * sparse.kron(rows, columns))
+            return scipy.sparse.csr_array(straight)
+        return scipy.sparse.csr_array(straight + self.diagonal_weight * scipy.sparse.kron(rows, columns))
 
 
 def grid_graph(shape, neighbours=8, diagonal_weight=1.0, boundary="padded", dilation=1) -> Graph:
@@ -239,12 +241,12 @@ def inverse_square_root(degrees: np.ndarray) -> np.ndarray:
     return np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
 
 
-def _path(length: int, dilation: int = 1) -> sparse.sparray:
+def _path(length: int, dilation: int = 1) -> scipy.sparse.sparray:
     """Adjacency of `length` nodes in a row, each an edge to the nodes `dilation` before and after it."""
     ones = np.ones(max(length - dilation, 0))
     if not ones.size:
-        return sparse.csr_array((length, length))
-    return sparse.diags_array([ones, ones], offsets=[-dilation, dilation], shape=(length, length))
+        return scipy.sparse.csr_array((length, length))
+    return scipy.sparse.diags_array([ones, ones], offsets=[-dilation, dilation], shape=(length, length))
 
 
 def _path_degrees(length: int) -> np.ndarray:
@@ -290,11 +292,11 @@ def _checked_grid(shape, neighbours, diagonal_weight, boundary) -> tuple[int, in
     return sizes
 
 
-def _checked_adjacency(adjacency) -> sparse.csr_array:
+def _checked_adjacency(adjacency) -> scipy.sparse.csr_array:
     try:
         if np.iscomplexobj(adjacency):
             raise TypeError("its entries are complex")
-        matrix = sparse.csr_array(adjacency, dtype=np.float64, copy=True)  # it is modified below
+        matrix = scipy.sparse.csr_array(adjacency, dtype=np.float64, copy=True)  # it is modified below
     except (TypeError, ValueError) as error:
         raise GraphError(f"A graph needs a real (N, N) adjacency matrix: {error}.") from error
     matrix.sum_duplicates()

@@ -6,10 +6,10 @@ Functions that change the size of images are in `tigra.images.sizes` and availab
 from __future__ import annotations
 
 import numpy as np
-from scipy import ndimage
-from scipy.special import cosdg, sindg
+import scipy
 
 from tigra.errors import UsageError
+from tigra.images.blur import blur_columns, blur_rows
 from tigra.images.sampling import sample_moved
 from tigra.images.sizes import AT_ONCE, checked_images, checked_shape, downsample, pad, resize
 from tigra.kernels.functions import exp
@@ -67,7 +67,9 @@ def rotate(images: np.ndarray, degrees, interpolation: str = "cubic", clip: bool
     if angles.shape not in ((), (len(images),)) or not np.isfinite(angles).all():
         raise UsageError(f"Expected one finite angle, or one for each of {len(images)} images, got {degrees!r}.")
     angles = np.broadcast_to(angles, len(images))
-    motions = np.stack([cosdg(angles), sindg(angles), 0 * angles, 0 * angles], axis=1)  # exact at 90 degrees
+    motions = np.stack(
+        [scipy.special.cosdg(angles), scipy.special.sindg(angles), 0 * angles, 0 * angles], axis=1
+    )  # exact at 90 degrees
     quarters = angles / 90
     is_square = images.shape[1] == images.shape[2]
     exact = (quarters % 1 == 0) & (is_square | (quarters % 2 == 0))
@@ -135,7 +137,7 @@ def _moved(images, motions, interpolation, which, clip):
         coefficients = images[part].astype(np.float64)
         if interpolation == "cubic":
             for axis in (1, 2):
-                coefficients = ndimage.spline_filter1d(coefficients, 3, axis=axis, mode="mirror")
+                coefficients = scipy.ndimage.spline_filter1d(coefficients, 3, axis=axis, mode="mirror")
         framed = np.pad(coefficients, ((0, 0), (frame, frame), (frame, frame)), mode="reflect")
         sampled = np.empty(images[part].shape)
         sample_moved(framed, frame, motions[part], interpolation == "cubic", sampled)
@@ -204,10 +206,15 @@ def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
     if len(weights) == 1:
         return images
 
-    def blur(array, axis):
-        return ndimage.correlate1d(array, weights, axis=axis, mode="constant")
-
-    return 0.5 * (blur(blur(images, 1), 2) + blur(blur(images, 2), 1))
+    images = np.ascontiguousarray(images)
+    down, across, both = np.empty((3, *images.shape), images.dtype)
+    blur_columns(images, weights, down)
+    blur_rows(down, weights, both)
+    blur_rows(images, weights, across)
+    blur_columns(across, weights, down)
+    both += down
+    both *= images.dtype.type(0.5)
+    return both
 
 
 def gaussian(sigma: float) -> np.ndarray:

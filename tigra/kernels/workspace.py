@@ -74,6 +74,15 @@ class Workspace:
             array = self._arrays[name] = self._memory[name][:n_bytes].view(dtype).reshape(shape)
         return array
 
+    def all_true(self, shape: tuple[int, ...]) -> np.ndarray:
+        """An array of True, for active sets; it is the same one in the next call if results need not survive."""
+        if self.keeps_results:
+            return np.ones(shape, bool)
+        array = self._arrays.get("all true")
+        if array is None or array.shape != shape:
+            array = self._arrays["all true"] = np.ones(shape, bool)
+        return array
+
     def zeroed(self, name: str, shape: tuple[int, ...], dtype, use=None) -> np.ndarray:
         """The scratch array of that name, zero when its shape or its `use` is a new one, else as callers left it."""
         array = self.array(name, shape, dtype)

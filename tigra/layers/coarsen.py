@@ -69,7 +69,7 @@ class Coarsen(Layer):
             laplacian_step(self.graph, y, y, -0.5, 1, 0, out=smooth)
             block_means(smooth, *self.shape, coarse)
         self._cache = y.shape
-        return GraphSignal(coarse, np.ones((1, *coarse.shape[1:]), bool))
+        return GraphSignal(coarse, self._space.all_true((1, *coarse.shape[1:])))
 
     def backward(self, grad: np.ndarray) -> np.ndarray:
         """dE/d(output) (K, N', B)  ->  dE/dy (K, N, B)."""

@@ -92,7 +92,7 @@ class OrientedConv(Layer):
         x = self._space.result("result", (len(sums), *y.shape[1:]), y.dtype)
         out_of_frames(sums, on.layout, x)
         self._cache = terms, pairs, on, y.shape
-        return GraphSignal(x, np.ones((1, *y.shape[1:]), bool))
+        return GraphSignal(x, self._space.all_true((1, *y.shape[1:])))
 
     def backward(self, grad_x: np.ndarray) -> np.ndarray:
         """dE/dx (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, pairs."""

@@ -174,7 +174,11 @@ class Network(Classifier):
         margin, pixels = self.options.margin, self.checked_pixels(images, numbers)
         if self.options.background == "border":
             pixels = less_border(pixels)
-        framed = np.pad(pixels, ((0, 0), (margin, margin), (margin, margin)))
+        framed = pixels
+        if margin:  # faster than np.pad for one image
+            height, width = self.options.grid_shape
+            framed = np.zeros((len(pixels), height, width), pixels.dtype)
+            framed[:, margin:-margin, margin:-margin] = pixels
         return smooth(framed, self.options.smoothing).reshape(len(images), -1).astype(self.dtype)
 
     def signal(self, prepared: np.ndarray) -> GraphSignal | np.ndarray:
@@ -293,7 +297,7 @@ class Network(Classifier):
 
     def _through(self, images, until: int, threads: int) -> np.ndarray:
         """Outputs of layer number `until` - 1, one row per image, computed in micro-batches."""
-        with Workers(threads) as workers:
+        with Workers(threads, leaves_threads=True) as workers:
             columns = self.outputs(PreparedImages(self, images, largest=0), workers, until)
         if not np.isfinite(columns).all():
             raise TigraError(

@@ -4,13 +4,15 @@ A batch is split into micro-batches whose number and sizes depend only on the ba
 in NumPy and in kernels that release the GIL, with BLAS limited to one thread. The results are combined in the order
 of the micro-batches, so they are identical bit for bit for any number of threads. This is the only parallelism in
 tigra.
+
+Starting threads takes longer than a prediction. So predictions leave their threads waiting for the next one.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +31,7 @@ class _OneBlasThread:
     def __init__(self):
         self.lock, self.n_users = threading.Lock(), 0
         self.controller: Any = None
-        self.limiter: Any = None
+        self.before: list[tuple[Any, int]] = []  # libraries, and their numbers of threads outside
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._end_in_child)
 
@@ -37,24 +39,36 @@ class _OneBlasThread:
         with self.lock:
             if self.n_users == 0:
                 self.controller = self.controller or ThreadpoolController()  # finding the libraries is slow
-                self.limiter = self.controller.limit(limits=1, user_api="blas")
+                blas = [library for library in self.controller.lib_controllers if library.user_api == "blas"]
+                self.before = [(library, library.num_threads) for library in blas]
+                for library, n_threads in self.before:  # `controller.limit` does the same, and takes longer
+                    if n_threads != 1:
+                        library.set_num_threads(1)
             self.n_users += 1
 
     def stop(self) -> None:
         with self.lock:
             self.n_users -= 1
             if self.n_users == 0:
-                self.limiter.restore_original_limits()
+                self._restore()
+
+    def _restore(self) -> None:
+        for library, n_threads in self.before:
+            if n_threads != 1:
+                library.set_num_threads(n_threads)
 
     def _end_in_child(self) -> None:
         """After a fork: release the lock and the BLAS limit, whose holders exist only in the parent."""
         self.lock = threading.Lock()
         if self.n_users:
             self.n_users = 0
-            self.limiter.restore_original_limits()
+            self._restore()
 
 
 _ONE_BLAS_THREAD = _OneBlasThread()
+_WAITING: dict[int, ThreadPoolExecutor] = {}  # number of threads -> pool that predictions have left
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WAITING.clear)  # its threads exist only in the parent
 
 
 class Workers:
@@ -64,6 +78,8 @@ class Workers:
     ----------
     threads : int
         Number of worker threads, at least 1.
+    leaves_threads : bool
+        Whether the threads wait for the next `Workers` of this kind and number, or end with this one.
 
     Examples
     --------
@@ -72,13 +88,14 @@ class Workers:
     [1, 2, 3]
     """
 
-    def __init__(self, threads: int):
+    def __init__(self, threads: int, leaves_threads: bool = False):
         if not isinstance(threads, (int, np.integer)) or threads < 1:
             raise UsageError(f"threads must be a whole number of at least 1, got {threads!r}.")
-        self.threads = threads
+        self.threads, self.leaves_threads = threads, leaves_threads
 
     def __enter__(self) -> Workers:
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self._pool: ThreadPoolExecutor | None = None  # until there are several tasks
+        self._tasks: list[Future] = []
         self._process = os.getpid()
         _ONE_BLAS_THREAD.start()
         return self
@@ -88,7 +105,9 @@ class Workers:
             return
         try:
             if self._pool is not None:
-                self._pool.shutdown(cancel_futures=True)  # waits for running tasks
+                wait([task for task in self._tasks if not task.cancel()])
+                if not self.leaves_threads or _WAITING.setdefault(self.threads, self._pool) is not self._pool:
+                    self._pool.shutdown()
         finally:
             _ONE_BLAS_THREAD.stop()
 
@@ -99,9 +118,15 @@ class Workers:
                 "This process was forked while worker threads were busy, but they exist only in the parent."
                 " Fork between epochs, or start the work again in the child."
             )
-        if self._pool is None:
+        calls = list(zip(*arguments, strict=False))
+        if self.threads == 1 or len(calls) == 1:
             return map(function, *arguments)
-        return self._pool.map(function, *arguments)
+        if self._pool is None:
+            waiting = _WAITING.pop(self.threads, None) if self.leaves_threads else None
+            self._pool = waiting or ThreadPoolExecutor(self.threads)
+        tasks = [self._pool.submit(function, *call) for call in calls]
+        self._tasks = [task for task in self._tasks if not task.done()] + tasks
+        return (task.result() for task in tasks)
 
 
 def micro_batches(n_images: int, largest: int = MICRO_BATCH) -> list[slice]:

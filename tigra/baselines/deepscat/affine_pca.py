@@ -9,7 +9,7 @@ they vary most. Features f are assigned to the class of the closest plane:
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 
 from tigra.errors import ShapeError, UsageError
 from tigra.models.loss import negative_log_likelihood
@@ -138,5 +138,5 @@ class AffinePCA:
 
         limit = np.log(LARGEST_FACTOR)
         self.state["temperature"][0] = typical * np.exp(
-            minimize_scalar(loss, bounds=(-limit, limit), method="bounded").x
+            scipy.optimize.minimize_scalar(loss, bounds=(-limit, limit), method="bounded").x
         )

@@ -22,7 +22,7 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 
 import numpy as np
-import scipy.fft
+import scipy
 
 from tigra.baselines.deepscat.morlet import (
     N_ANGLES,
