@@ -11,6 +11,7 @@ Starting threads takes longer than a prediction. So predictions leave their thre
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
@@ -31,6 +32,7 @@ class _OneBlasThread:
     def __init__(self):
         self.lock, self.n_users = threading.Lock(), 0
         self.controller: Any = None
+        self.n_modules = 0  # imported when the controller looked for libraries
         self.before: list[tuple[Any, int]] = []  # libraries, and their numbers of threads outside
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._end_in_child)
@@ -38,7 +40,8 @@ class _OneBlasThread:
     def start(self) -> None:
         with self.lock:
             if self.n_users == 0:
-                self.controller = self.controller or ThreadpoolController()  # finding the libraries is slow
+                if self.n_modules != len(sys.modules):  # finding libraries is slow; imports may have loaded some
+                    self.controller, self.n_modules = ThreadpoolController(), len(sys.modules)
                 blas = [library for library in self.controller.lib_controllers if library.user_api == "blas"]
                 self.before = [(library, library.num_threads) for library in blas]
                 for library, n_threads in self.before:  # `controller.limit` does the same, and takes longer
