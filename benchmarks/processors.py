@@ -15,6 +15,7 @@ import hashlib
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,7 @@ KERNELS = {"host": {}} | {
     name: {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": ""} for name in ("haswell", "nehalem", "x86-64")
 }
 
+NOT_HERE = "not for this processor, which lacks its instructions"
 ORIENTED = "OC[4, 2]-GC[2]-OC[6, 2]-DP[60]-S[2]-FC[8]"  # for layers that no recipe has
 
 
@@ -111,8 +113,10 @@ def in_setting(environment: dict[str, str], quick: bool) -> dict[str, str] | str
     words = [sys.executable, "-m", "benchmarks.processors", "--digests", *(["--quick"] if quick else [])]
     folder = Path(__file__).resolve().parent.parent
     done = subprocess.run(words, env=os.environ | environment, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode == -signal.SIGILL:
+        return NOT_HERE
     if done.returncode < 0:
-        return f"ended by signal {-done.returncode}: not for this processor"
+        return f"ended by signal {-done.returncode}; not compared"
     if done.returncode:
         return done.stderr.strip().splitlines()[-1]
     return json.loads(done.stdout)
@@ -147,7 +151,7 @@ def compare(chosen: dict[str, dict[str, str]], quick: bool) -> int:
     for name, environment in chosen.items():
         found = in_setting(environment, quick)
         if isinstance(found, str):
-            verdict, failed = found, failed or not found.startswith("ended by signal 4:")
+            verdict, failed = found, failed or found != NOT_HERE
         elif different := [what for what in reference if found[what] != reference[what]]:
             verdict, failed = f"OTHER BITS: {', '.join(different)}", True
         else:

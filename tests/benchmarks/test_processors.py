@@ -43,17 +43,25 @@ def test_kernels_have_the_same_bits_without_fused_multiply_adds(tmp_path):
     assert done.stdout.strip() == kernel_bits()
 
 
+@pytest.mark.parametrize("number, words", [(4, processors.NOT_HERE), (9, "ended by signal 9; not compared")])
+def test_only_missing_instructions_are_blamed_on_the_processor(monkeypatch, number, words):
+    ended = subprocess.CompletedProcess([], -number, "", "")
+    monkeypatch.setattr(subprocess, "run", lambda *words, **more: ended)
+    assert processors.in_setting({}, quick=True) == words
+    answers = iter([{"images": "a"}, words])
+    monkeypatch.setattr(processors, "in_setting", lambda environment, quick: next(answers))
+    assert processors.compare({"name": {}}, quick=True) == (number != 4)
+
+
 def test_other_bits_are_reported(monkeypatch, capsys):
-    answers = iter(
-        [{"images": "a", "net": "b"}, {"images": "a", "net": "c"}, "ended by signal 4: not here", "Error: x"]
-    )
+    answers = iter([{"images": "a", "net": "b"}, {"images": "a", "net": "c"}, processors.NOT_HERE, "Error: x"])
     monkeypatch.setattr(processors, "in_setting", lambda environment, quick: next(answers))
     names = list(processors.settings())[:3]
     assert processors.main(names) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(": ", 1)[1] for line in lines] == [
         "OTHER BITS: net",
-        "ended by signal 4: not here",
+        processors.NOT_HERE,
         "Error: x",
     ]
 
