@@ -176,6 +176,7 @@ def _invariance(network, splits, dataset, runs, seed, threads, progress) -> tupl
         threads,
         interpolation,
         on_progress=lambda name, done, total: progress.show(f"{name} {done}/{total}"),
+        background=splits.entering,
     )
     rows = [
         (
@@ -196,6 +197,6 @@ def _invariance(network, splits, dataset, runs, seed, threads, progress) -> tupl
         f" mirroring by {percent(by_mirroring)}."
     )
     how = f"upright test images of {dataset}, {interpolation} interpolation, shifts of up to 2 pixels each way"
-    how += ", black comes in from outside"
+    how += f", {'black' if splits.entering == 'black' else 'the background'} comes in from outside"
     report = {"protocol": how, "interpolation": interpolation, "invariance": result}
     return report, "\n".join([*lines, "", mirrored, "", summary, f"{len(labels)} {how}"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from tigra.datasets import DATASETS, load_dataset
+from tigra.datasets.loading import dataset_options
 from tigra.errors import DatasetError, ModelFileError
 from tigra.experiments.methods import find_method
 from tigra.experiments.recipe import Recipe
@@ -165,12 +166,25 @@ def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
         recipe = replace(recipe, limits_pooling=True)  # small images have few nodes
     of_data = given_options(settings)
     check_options(dataset, of_data, settings["data_dir"])
+    of_data |= _of_both(dataset, method, settings, of_data)
     check_writable(out)
     if settings["size"]:
         method.check_size(recipe, settings["size"])
     splits = load(dataset, seed=settings["seed"], interpolation=settings["interpolation"], **of_data)
     progress.show(f"measuring the statistics of {len(splits.train.labels)} training images")
     return method.start(splits, recipe, settings["seed"], threads)
+
+
+def _of_both(dataset, method, settings, of_data) -> dict:
+    """Return options of the data set that follow from the method, or that network and data set share."""
+    known, shared = dataset_options(dataset), {}
+    if "background" in known and settings["background"]:
+        shared["background"] = settings["background"]
+    if "colour" in known and not method.sees_colour:
+        if of_data.get("colour") == "yes":
+            raise click.UsageError(f"Method {method.name} has no use for colour; leave out --colour.")
+        shared["colour"] = "no"
+    return shared
 
 
 def _resumed(ctx, path, dataset, threads, load) -> Run:

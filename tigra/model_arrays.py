@@ -105,9 +105,10 @@ def learned_in(archive, members, meta: dict, image_shape, file_size: int) -> tup
     if facts is None:
         digests = meta["training"].get("learned", "").split()  # version 0.1 has them as text, for folders only
         return (Learned.of_digests(digests, image_shape) if digests else None), []
-    n_pictures, (height, width) = facts["pictures"], facts["shape"]
+    n_pictures, (height, width, *channels) = facts["pictures"], facts["shape"]
     is_whole = all(type(n) is int and n >= 0 for n in (n_pictures, height, width))
-    if not is_whole or n_pictures > file_size or not 1 <= height * width <= LARGEST_IMAGE:
+    is_image = channels in ([], [3]) and is_whole and 1 <= height * width <= LARGEST_IMAGE
+    if not is_image or n_pictures > file_size:
         raise ModelFileError("its record of learned pictures is impossible")
     name = f"{LEARNED}.npy"
-    return Learned(array_in(archive, members[name], np.broadcast_to(np.uint64(0), n_pictures)), (height, width)), [name]
+    return Learned(array_in(archive, members[name], np.broadcast_to(np.uint64(0), n_pictures)), facts["shape"]), [name]

@@ -25,8 +25,20 @@ import numpy as np
 
 from tigra.errors import UsageError
 
-_DEMANDS = {"flag": "True or False", "text": "a string", "shape": "(height, width), two positive integers"}
-_TYPES = {"whole": "int", "real": "float", "flag": "bool", "text": "str", "shape": "(int, int)"}
+_DEMANDS = {
+    "flag": "True or False",
+    "text": "a string",
+    "shape": "(height, width), two positive integers",
+    "image": "(height, width), two positive integers, or (height, width, 3) for colour",
+}
+_TYPES = {
+    "whole": "int",
+    "real": "float",
+    "flag": "bool",
+    "text": "str",
+    "shape": "(int, int)",
+    "image": "(int, int) or (int, int, 3)",
+}
 AnyOptions = TypeVar("AnyOptions", bound="Options")
 LARGEST_WHOLE = 2**53  # up to here floating-point numbers count every whole number
 
@@ -40,7 +52,7 @@ class Spec:
     help : str
         Help text.
     type : str
-        "whole", "real", "choice", "flag", "text" or "shape".
+        "whole", "real", "choice", "flag", "text", "shape" or "image".
     heading : str
         Group of the option in the help of the command line.
     least, most : float
@@ -133,6 +145,12 @@ def _shape(value: Any) -> tuple[int, int] | None:
     return (sizes[0], sizes[1]) if len(sizes) == 2 and min(sizes) > 0 and max(sizes) <= 2**31 else None
 
 
+def _image(value: Any) -> tuple[int, ...] | None:
+    is_colour = isinstance(value, (tuple, list, np.ndarray)) and len(value) == 3 and _whole(value[2]) == 3
+    sides = _shape(value[:2] if is_colour else value)
+    return (*sides, 3) if sides and is_colour else sides
+
+
 _CONVERT: dict[str, Callable] = {
     "whole": _whole,
     "real": _real,
@@ -140,6 +158,7 @@ _CONVERT: dict[str, Callable] = {
     "choice": lambda value: value if isinstance(value, str) else _whole(value),
     "text": lambda value: value if isinstance(value, str) else None,
     "shape": _shape,
+    "image": _image,
 }
 
 

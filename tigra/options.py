@@ -92,9 +92,10 @@ class ImageOptions(Options):
     background: str = option(
         "black",
         "Background of the images: `black` leaves images as they are; `border` subtracts the median of the border"
-        " pixels. Use `border` for a plain background that is not black.",
+        " pixels, so that the background is 0, whether it is dark, light or grey; `auto` is `black` if most borders"
+        " are black, else `border`.",
         heading="Images",
-        choices=("black", "border"),
+        choices=("auto", "black", "border"),
         formerly="ground",
     )
 
@@ -234,7 +235,9 @@ class NetworkOptions(GraphOptions, ImageOptions):
 class BuildOptions(NetworkOptions):
     """Everything that determines a network and its initial parameters: the arguments of `build_network`."""
 
-    image_shape: tuple[int, int] = option(dataclasses.MISSING, "Height and width of the images.", "shape")
+    image_shape: tuple[int, ...] = option(
+        dataclasses.MISSING, "Height and width of the images; (height, width, 3) for colour.", "image"
+    )
     n_classes: int = option(dataclasses.MISSING, "Number of classes.", "whole", least=2)
     seed: int = option(0, "Seed of the initial parameters; change it to repeat a run independently.", least=0)
     dtype: str = option(
@@ -247,7 +250,12 @@ class BuildOptions(NetworkOptions):
         name = getattr(self.dtype, "__name__", str(self.dtype))  # also accept np.float32
         object.__setattr__(self, "dtype", name)
         super().__post_init__()
-        largest = max(self.image_shape)
+        if self.background == "auto":
+            raise UsageError(
+                "background='auto' is for recipes, which look at the training images; give 'black' or 'border',"
+                " or what tigra.images.background.find_background(images) returns."
+            )
+        largest = max(self.image_shape[:2])
         if self.margin > MAX_MARGIN * largest:
             raise UsageError(
                 f"margin must be at most {MAX_MARGIN} times the image's {largest} pixels, got {self.margin}."
@@ -263,8 +271,13 @@ class BuildOptions(NetworkOptions):
     @property
     def grid_shape(self) -> tuple[int, int]:
         """Height and width of the image with its margin."""
-        height, width = self.image_shape
+        height, width = self.image_shape[:2]
         return height + 2 * self.margin, width + 2 * self.margin
+
+    @property
+    def n_channels(self) -> int:
+        """Number of maps in which the network gets an image: 3 for colour, else 1."""
+        return 3 if len(self.image_shape) == 3 else 1
 
 
 # --- training -----------------------------------------------------------------------------------------

@@ -107,7 +107,12 @@ _SPLIT_OPTIONS = (
         "eth-80: split at random by image, as in the paper, or by object, so that no test object was seen in training.",
     ),
     ("--fold", click.IntRange(min=0, max=9), "eth-80 with --split object: number of the test object in each class."),
-    ("--invert", None, "Folders: invert the pictures; use it for dark objects on a light background."),
+    ("--invert", None, "Folders: invert the pictures. It is not needed: the background is found in each picture."),
+    (
+        "--colour",
+        click.Choice(["auto", "yes", "no"]),
+        "Read pictures in colour or in grey; auto, the default for folders, reads in colour if some have colour.",
+    ),
 )
 _FIRST = "--size", "--test-rotations"  # options most users need
 

@@ -15,6 +15,8 @@ from tigra.errors import DatasetError, TigraError, UsageError
 
 from .data_options import check_options, loading
 
+ON_BLACK = "mnist-012", "mnist-rot", "mnist-trans"  # light objects on black
+
 
 def checked_dataset(model: str, loaded, dataset, given: dict, data_dir, command: str) -> str:
     """Return the data set to use, by default that of the training; raise click.UsageError if there is none."""
@@ -39,6 +41,7 @@ def splits_for(model: str, loaded, dataset, given: dict, data_dir, threads, prog
     if dataset not in DATASETS:
         wanted = "invert", "test_rotations", "interpolation"
         options = {name: value for name, value in (stored | given).items() if name in wanted}
+        options["background"] = picture_background(loaded)
         learned, note = _learned(record, data_dir, threads, progress)
         splits = load_folder(dataset, network.image_shape, network.class_names, learned, **options)
         return replace(splits, notes=(*splits.notes, *note))
@@ -60,6 +63,19 @@ def splits_for(model: str, loaded, dataset, given: dict, data_dir, threads, prog
             f"{model} expects images of {sizes[0]}, but {dataset} has {sizes[1]}; choose another data set."
         )
     return splits
+
+
+def picture_background(loaded) -> str:
+    """Return the `background` of `tigra.read_image` for pictures that a model is to classify.
+
+    A network on black that learned light objects on black gets other pictures on black, too.
+    """
+    record, options = loaded.training, loaded.network.options
+    trained_on, stored = record.get("dataset"), record.get("dataset_options", {})
+    if getattr(options, "background", "black") == "border":
+        return "border"
+    is_light_on_black = trained_on in ON_BLACK or stored.get("background") == "auto"
+    return "to black" if is_light_on_black else "black"
 
 
 def _learned(record: dict, data_dir, threads, progress):

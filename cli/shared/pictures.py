@@ -15,6 +15,8 @@ from tigra.images.pictures import decode_image
 from tigra.images.streaming import Batch, decoded_batches, list_files
 from tigra.model_file import Model
 
+from .model_data import picture_background
+
 paths_argument = click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 recursive_option = click.option(
     "--recursive", is_flag=True, help="Also take the pictures in folders inside the given folders."
@@ -22,20 +24,19 @@ recursive_option = click.option(
 invert_option = click.option(
     "--invert",
     is_flag=True,
-    help="Invert the pictures. Use it for dark objects on a light background if the model was trained on light objects"
-    " on a dark background, or the other way round.",
+    help="Invert the pictures. It is not needed: the background is found in each picture.",
 )
 
 
 def reader_of(loaded: Model, invert: bool) -> Callable[[str], np.ndarray]:
     """Return the function that reads a picture file for this model, as in its training."""
-    shape = loaded.network.image_shape
+    shape, background = loaded.network.image_shape, picture_background(loaded)
     invert ^= loaded.training.get("dataset_options", {}).get("invert") is True
 
     def read(path: str) -> np.ndarray:
         try:
             with open_regular(path) as file:
-                return decode_image(file, path, shape, invert)
+                return decode_image(file, path, shape, invert, background)
         except OSError as error:
             raise ImageError(f"Cannot read {path}: {error.strerror or error}.") from error
 

@@ -244,10 +244,10 @@ def test_resuming_with_other_pictures_is_refused(here, tmp_path):
 
 @pytest.mark.usefixtures("heeds_signals")
 def test_ctrl_c_while_pictures_are_decoded_stops_at_once_and_leaves_nothing(here, tmp_path, monkeypatch):
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
         if once.acquire(blocking=False):  # a second Ctrl-C would end this process
             signal.raise_signal(signal.SIGINT)
-        return right(*arguments)
+        return right(*arguments, **options)
 
     right, once = store.decode_image, threading.Lock()
     monkeypatch.setattr(store, "decode_image", interrupted)

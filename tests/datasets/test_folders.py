@@ -59,7 +59,7 @@ def test_class_folders_are_split_by_the_seed_the_same_share_of_every_class(pets)
     again, other = tigra.load_dataset(pets), tigra.load_dataset(pets, seed=1)
     np.testing.assert_array_equal(splits.train.images[:], again.train.images[:])
     assert contents(splits.test) != contents(other.test)
-    drawn = "valid and test drawn (15% of each class)"
+    drawn = "background from the border, valid and test drawn (15% of each class)"
     assert splits.protocol == f"10x12 grey, {drawn}, train and valid upright, test as in the files"
 
 
@@ -155,7 +155,14 @@ def test_test_images_are_turned_if_asked_for(pets):
     splits = tigra.load_dataset(pets, test_rotations=True, size=(12, 12), interpolation="linear")
     upright = np.asarray(splits.test_upright.images)
     angles = np.random.default_rng(0).uniform(0, 360, len(upright))
-    np.testing.assert_array_equal(splits.test.images[:], tigra.images.transforms.rotate(upright, angles, "linear"))
+    for background, chosen in (
+        ("border", splits),
+        ("black", tigra.load_dataset(pets, **splits.options | {"background": "black"})),
+    ):
+        expected = tigra.images.transforms.rotate(
+            chosen.test_upright.images[:], angles, "linear", background=background
+        )
+        np.testing.assert_array_equal(chosen.test.images[:], expected)
     assert "test rotated by [0, 360) degrees, linear interpolation" in splits.protocol
     assert np.abs(splits.fresh_test(5).images[:] - splits.test.images[:]).max() > 0.1
     plain = tigra.load_dataset(pets)
@@ -222,7 +229,8 @@ def test_pictures_of_every_kind_are_read(tmp_path, rng):
         colour().resize((3000, 2000)).save(folder / "huge.webp")
     splits = tigra.load_dataset(tmp_path)
     assert sum(len(split.labels) for split in (splits.train, splits.valid, splits.test)) == 24
-    assert splits.notes == () and splits.image_shape == (50, 50)
+    assert splits.notes == () and splits.image_shape == (50, 50, 3) and "50x50 colour" in splits.protocol
+    assert tigra.load_dataset(tmp_path, colour="no").image_shape == (50, 50)
 
 
 def test_what_was_skipped_is_said_in_one_line(pets):
@@ -523,10 +531,10 @@ def test_failures_of_the_moment_are_not_kept(pets, tmp_path, monkeypatch):
         return open_regular(path)
 
     with monkeypatch.context() as failing:
-        failing.setattr("tigra.datasets.folders.open_regular", fail)
+        failing.setattr("tigra.datasets.decoding.open_regular", fail)
         refused(pets, "Cannot read .*003.png: Input/output error; start again")
     with monkeypatch.context() as failing:
-        failing.setattr("tigra.images.pictures._grey", lambda picture: (_ for _ in ()).throw(MemoryError()))
+        failing.setattr("tigra.images.pictures._upright", lambda *_: (_ for _ in ()).throw(MemoryError()))
         with pytest.raises(MemoryError):
             tigra.load_dataset(pets)
     assert tigra.load_dataset(pets).notes == ()
@@ -534,7 +542,7 @@ def test_failures_of_the_moment_are_not_kept(pets, tmp_path, monkeypatch):
 
 def test_a_file_that_changes_while_it_is_read_stops_the_reading(pets, tmp_path, monkeypatch):
     monkeypatch.setenv("TIGRA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("tigra.datasets.folders.digests_of", lambda folder, files, *_: ["0" * 64] * len(files))
+    monkeypatch.setattr("tigra.datasets.decoding.digests_of", lambda folder, files, *_: ["0" * 64] * len(files))
     refused(pets, "changed while it was read")
 
 
@@ -570,7 +578,7 @@ def test_all_pictures_of_another_folder_are_for_the_test(pets):
     splits = load_test_folder(pets, (10, 12), ["bird", "cat", "dog"])
     assert len(splits.test.labels) == 60 and set(splits.test.labels) == {1, 2}
     assert len(splits.train.labels) == len(splits.valid.labels) == 0
-    assert splits.protocol == "10x12 grey, test as in the files"
+    assert splits.protocol == "10x12 grey, background from the border, test as in the files"
 
 
 def test_of_a_folder_with_parts_the_test_part_counts(tmp_path, draw):
@@ -603,7 +611,7 @@ def test_pictures_that_do_not_fit_on_the_disk_are_refused_before_they_are_decode
 
 def test_a_large_store_is_mentioned(pets, monkeypatch):
     assert not tigra.load_dataset(pets, size=(8, 8)).notes
-    monkeypatch.setattr("tigra.datasets.folders.WORTH_SAYING", 60 * 2 * 64 - 1)
+    monkeypatch.setattr("tigra.datasets.decoding.WORTH_SAYING", 60 * 2 * 64 - 1)
     (note,) = tigra.load_dataset(pets, size=(8, 8)).notes
     assert note.startswith("the decoded pictures take 0.0 MB in ")
     monkeypatch.setattr("tigra.images.store.WORTH_SAYING", 1)
@@ -624,6 +632,6 @@ def test_a_picture_swapped_for_a_pipe_while_pictures_are_decoded_is_skipped(pets
         looked.append(digests)
         return digests
 
-    monkeypatch.setattr("tigra.datasets.folders.digests_of", swap)
+    monkeypatch.setattr("tigra.datasets.decoding.digests_of", swap)
     (note,) = tigra.load_dataset(pets).notes
     assert note.startswith("skipped 1 of 60 files: 1 unreadable file (cat/000.png)") and len(looked) == 2

@@ -7,6 +7,7 @@ from tigra.baselines.nearest import nearest_neighbour
 from tigra.datasets.loading import load_dataset
 from tigra.errors import ShapeError, UsageError
 from tigra.experiments.invariance import measure_invariance, transformations
+from tigra.images.background import border_grey
 from tigra.models.build import build_network
 
 
@@ -88,7 +89,7 @@ def test_transformations_do_what_they_are_called():
     assert (by_name["mirror images"](images, rng) == images[:, :, ::-1]).all()
     shifted = by_name["whole-pixel shifts"](images, rng)
     for image, moved in zip(images, shifted, strict=True):
-        padded = np.pad(image, 1)
+        padded = np.pad(image, 1, constant_values=border_grey(image[None])[0])
         places = [(i, j) for i in range(3) for j in range(3) if np.array_equal(padded[i : i + 6, j : j + 6], moved)]
         assert len(places) == 1
 
@@ -96,7 +97,9 @@ def test_transformations_do_what_they_are_called():
 def test_angles_and_shifts_are_those_that_the_names_say(monkeypatch):
     seen = []
     for name in ("rotate", "random_shifts"):
-        monkeypatch.setattr(f"tigra.experiments.invariance.{name}", lambda images, *words: seen.append(words) or images)
+        monkeypatch.setattr(
+            f"tigra.experiments.invariance.{name}", lambda images, *words, **_: seen.append(words) or images
+        )
     images, rng = np.zeros((400, 4, 4)), np.random.default_rng(0)
     by_name = transformations((4, 4), interpolation="linear", largest_shift=1.5)
     by_name["45 degree turns"](images, rng)
@@ -106,7 +109,7 @@ def test_angles_and_shifts_are_those_that_the_names_say(monkeypatch):
     (odd, how), (angles, same), real, whole = seen
     assert set(odd) == {45, 135, 225, 315} and how == same == "linear"
     assert ((angles >= 0) & (angles < 360)).all() and np.histogram(angles, 8, (0, 360))[0].min() > 25
-    assert real[1:] == (1.5, False, "linear") and whole[1:] == (1.5, True, "linear")
+    assert real[1:] == (1.5, False, "linear", "border") and whole[1:] == (1.5, True, "linear", "border")
 
 
 def test_no_images_are_refused():

@@ -135,14 +135,14 @@ def test_large_pictures_are_decoded_one_at_a_time(tmp_path, monkeypatch):
     Image.new("L", (40, 40), 255).save(tmp_path / "large.png")
     together, most = [], []
 
-    def grey(picture):
+    def upright(picture, mode):
         together.append(1)
         most.append(len(together))
         time.sleep(0.01)
         together.pop()
         return picture.copy()
 
-    monkeypatch.setattr(pictures, "_grey", grey)
+    monkeypatch.setattr(pictures, "_upright", upright)
     for limit, expected in ((1600 * 4, 4), (1600, 1), (100, 1)):
         monkeypatch.setattr(pictures, "AT_ONCE", limit)
         most.clear()
@@ -189,7 +189,7 @@ def test_formats_that_start_other_programs_are_not_read(tmp_path):
 
 def test_a_lack_of_memory_is_not_called_damage(tmp_path, ramp, monkeypatch):
     Image.fromarray(ramp).save(tmp_path / "grey.png")
-    monkeypatch.setattr("tigra.images.pictures._grey", lambda picture: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr("tigra.images.pictures._upright", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(MemoryError):
         read_image(tmp_path / "grey.png", (8, 8))
 

@@ -158,14 +158,15 @@ def test_training_that_diverges_keeps_its_best_epoch_with_a_warning(digits, rng)
 # --- images ------------------------------------------------------------------------------------------------
 
 
-def test_rows_grey_and_colour_images_are_the_same(digits, classifier):
+def test_rows_and_images_are_the_same_and_colour_is_seen(digits, classifier):
     X, y = digits
     images = X.reshape(-1, 8, 8)
     assert same_parameters(TIGraNetClassifier(**TINY).fit(images, y), classifier)
-    colour = np.repeat(images[..., None], 3, axis=3)
+    colour = images[..., None] * np.array([1.0, 0.5, 0.0])
     model = TIGraNetClassifier(**TINY).fit(colour, y)
     assert model.image_shape_ == (8, 8, 3) and model.n_features_in_ == 192
-    assert same_parameters(model, classifier)
+    assert model.network_.options.n_channels == 3
+    assert np.abs(model.predict_proba(colour) - model.predict_proba(colour[..., ::-1])).max() > 1e-3
     flat = TIGraNetClassifier(**TINY, image_shape=(8, 8, 3)).fit(colour.reshape(60, -1), y)
     assert same_parameters(flat, model)
 

@@ -8,19 +8,18 @@ Pictures are decoded once (`tigra.images.store`). A folder may be larger than me
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from tigra.datasets.decoding import Reading, decoded, room_note, skipped_note, without_duplicates
 from tigra.datasets.learned import Learned
 from tigra.datasets.picture_files import (
     PictureFile,
     case_note,
-    counted,
+    have_colour,
     list_pictures,
     stray_note,
     usual_size,
@@ -32,29 +31,16 @@ from tigra.datasets.splits import (
     draw_stratified,
     turned_at_random,
 )
-from tigra.errors import DatasetError, ImageError
-from tigra.files.cache import cache_folder
-from tigra.files.digests import SUM, digests_of, forget_digests
-from tigra.files.regular import NotRegularError, open_regular
-from tigra.files.room import WORTH_SAYING, check_room, decoded_bytes, in_words
-from tigra.images.store import (
-    ImageStore,
-    StoredImages,
-    store_key,
-    stored_pictures,
-)
+from tigra.errors import DatasetError, UsageError
+from tigra.images.background import find_background
+from tigra.images.store import StoredImages
 from tigra.images.transforms import checked_shape
 from tigra.seeding import generator
 
 SHARE = 0.15  # of every class for validation, and the same for the test
-REASONS = {  # words in messages of `tigra.images`: name of one such file, and of several
-    "is not a picture": ("file that is not a picture", "files that are not pictures"),
-    "too large": ("picture that is too large", "pictures that are too large"),
-    "has pixels": ("picture with impossible pixels", "pictures with impossible pixels"),
-    "NaN": ("picture with impossible pixels", "pictures with impossible pixels"),
-    "damaged": ("damaged picture", "damaged pictures"),
-}
-UNREADABLE = "unreadable file", "unreadable files"
+BACKGROUNDS = "auto", "black", "border"
+COLOURS = "auto", "yes", "no"
+N_BORDERS = 1000  # training images whose border is looked at
 
 
 def load_folder(
@@ -67,6 +53,8 @@ def load_folder(
     train_rotations: int | str = 0,
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    background: str = "auto",
+    colour: str = "auto",
 ) -> Splits:
     """Load a folder with one subfolder of pictures per class.
 
@@ -80,11 +68,16 @@ def load_folder(
         Height and width to which pictures are scaled, with their aspect ratio kept. By default their own
         size if they all have the same and it is at most 50x50, else 50x50.
     invert : bool
-        For dark objects on a light background: makes the background 0.
+        Invert the pictures; not needed, because the background is found.
     test_rotations : bool
         Rotate test images by random angles.
     train_rotations : int or "random"
         Rotate each training image by one of this many equally spaced angles, or by any angle.
+    background : {"auto", "black", "border"}
+        What surrounds pictures of another aspect ratio, and rotated ones: "border" is the median of a picture's
+        border pixels. "auto" continues the border, too; networks subtract it if most borders are not black.
+    colour : {"auto", "yes", "no"}
+        Read pictures in colour, as (n, height, width, 3), or in grey. "auto" reads in colour if some have colour.
 
     Returns
     -------
@@ -104,11 +97,14 @@ def load_folder(
             f"A classifier needs at least two classes, got only {class_names[0]!r}; add a subfolder for each class."
         )
     size = checked_shape(size) if size is not None else usual_size(files, bool(test_rotations or train_rotations))
-    store = _decoded(Path(folder), files, size, invert, threads, on_progress)
+    is_colour = is_in_colour(colour, partial(have_colour, files))
+    shape = (*size, 3) if is_colour else size
+    frame = "black" if checked_choice("background", background, BACKGROUNDS) == "black" else "border"
+    store = decoded(Path(folder), files, Reading(shape, invert, frame), threads, on_progress)
     found = {file.name: file for file in files}
-    rows, duplicates = _without_duplicates(store, found)
-    notes = (*_skipped_note(store, len(files)), *duplicates, *case_note(files), *stray_note(Path(folder)))
-    notes += tuple(_room_note(store, size))
+    rows, duplicates = without_duplicates(store, found)
+    notes = (*skipped_note(store, len(files)), *duplicates, *case_note(files), *stray_note(Path(folder)))
+    notes += tuple(room_note(store, shape))
     labels = _labels(store, rows, found, class_names)
     given = np.array([found[store.names[row]].part for row in rows])
     _check_parts(class_names, labels, given, {file.part for file in files}, notes)
@@ -123,16 +119,22 @@ def load_folder(
         class_names=class_names,
         seed=seed,
         train_rotations=train_rotations,
-        options={"size": size, "invert": bool(invert), "test_rotations": bool(test_rotations)},
+        options={
+            "size": size,
+            "invert": bool(invert),
+            "test_rotations": bool(test_rotations),
+            "background": background,
+            "colour": "yes" if is_colour else "no",
+        },
         notes=notes,
-        learned=Learned.of_digests((store.digests[row] for row in rows[parts != "test"]), size),
-        **_test_of(size, invert, test_rotations, interpolation, drawn),
+        learned=Learned.of_digests((store.digests[row] for row in rows[parts != "test"]), shape),
+        **described(shape, invert, test_rotations, interpolation, drawn, background, upright["train"].images),
     )
 
 
 def load_test_folder(
     folder,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     class_names: list[str],
     learned: Learned | None = None,
     invert: bool = False,
@@ -140,6 +142,7 @@ def load_test_folder(
     interpolation: str = "cubic",
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    background: str = "border",
 ) -> Splits:
     """Load a folder to test a network with: all pictures, or those of its subfolder test.
 
@@ -153,6 +156,8 @@ def load_test_folder(
         `Splits.learned_pictures` of the training. These pictures are left out.
     invert, test_rotations, interpolation, threads, on_progress
         As for `load_folder`.
+    background : {"black", "border", "to black"}
+        As for `tigra.read_image`; rotated pictures continue their border unless it is "black".
 
     Returns
     -------
@@ -167,15 +172,16 @@ def load_test_folder(
             f"{folder} has the class {strange[0]!r}, which the network does not have; rename or remove it. The classes"
             f" of the network are {known}."
         )
-    store = _decoded(Path(folder), files, tuple(shape), invert, threads, on_progress)
+    how = Reading(tuple(shape), invert, background)
+    store = decoded(Path(folder), files, how, threads, on_progress)
     found = {file.name: file for file in files}
-    rows, duplicates = _without_duplicates(store, found)
-    notes = (*_skipped_note(store, len(files)), *duplicates, *case_note(files))
+    rows, duplicates = without_duplicates(store, found)
+    notes = (*skipped_note(store, len(files)), *duplicates, *case_note(files))
     new = rows
     if learned:
         at_shape = store if learned.shape == tuple(shape) else None
         if at_shape is None:
-            at_shape = _decoded(Path(folder), files, learned.shape, invert, threads, on_progress)
+            at_shape = decoded(Path(folder), files, how._replace(shape=learned.shape), threads, on_progress)
         was_learned = dict(zip(at_shape.names, learned.contains(at_shape.digests), strict=True))
         new = np.array([row for row in rows if not was_learned.get(store.names[row])], dtype=int)
     if not len(new):
@@ -190,99 +196,49 @@ def load_test_folder(
         str(folder),
         {"train": none, "valid": none, "test": Split(StoredImages(store.pixels, new), labels)},
         class_names=class_names,
+        options={"background": background},
         notes=notes,
-        **_test_of(shape, invert, test_rotations, interpolation, words),
+        **described(tuple(shape), invert, test_rotations, interpolation, words, background, none.images),
     )
 
 
-def _test_of(size, invert, test_rotations, interpolation, words) -> dict:
-    """Return the arguments of `assemble` that describe the size and the transformation of test images."""
+def described(shape, invert, test_rotations, interpolation, words, background, images) -> dict:
+    """Return the arguments of `assemble` that describe the pictures and the transformation of test images.
+
+    `images` are those of the training, in which "auto" looks for the background.
+    """
+    frame = "black" if background == "black" else "border"
+    found = find_background(images[:: max(1, len(images) // N_BORDERS)]) if background == "auto" else frame
     turned = f"rotated by [0, 360) degrees, {interpolation} interpolation" if test_rotations else "as in the files"
+    kind = f"{shape[0]}x{shape[1]} {'colour' if len(shape) == 3 else 'grey'}{', inverted' if invert else ''}"
+    kind += ", background from the border" if found == "border" and background != "to black" else ""
     return {
-        "before": f"{size[0]}x{size[1]} grey{', inverted' if invert else ''}, {words}",
+        "before": f"{kind}, {words}",
         "test_words": f"test {turned}",
-        "transform": partial(turned_at_random, interpolation=interpolation) if test_rotations else None,
+        "transform": partial(turned_at_random, interpolation=interpolation, background=frame)
+        if test_rotations
+        else None,
         "interpolation": interpolation,
+        "background": found,
+        "entering": frame,
     }
 
 
-# --- pixels ---------------------------------------------------------------------------------------------
+def checked_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """Return the value of an option; raise UsageError if it is not one of the choices."""
+    if value not in choices:
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+    return value
 
 
-def _decoded(folder, files, size, invert, threads, on_progress) -> ImageStore:
-    """Return the store of these files, from the cache or newly built."""
-    try:
-        return _store(folder, files, size, invert, threads, on_progress)
-    except ChangedError:  # or its remembered digest was wrong
-        forget_digests(folder, cache_folder())
-        return _store(folder, files, size, invert, threads, on_progress)
-
-
-def _store(folder, files, size, invert, threads, on_progress) -> ImageStore:
-    cache = cache_folder()
-    digests = digests_of(folder, files, cache, on_progress)
-
-    def pictures():
-        check_room(cache, len(files), size)
-        return ((file.name, partial(_content, file, digest)) for file, digest in zip(files, digests, strict=True))
-
-    key = store_key([(file.name, digest) for file, digest in zip(files, digests, strict=True)], size, invert)
-    return stored_pictures(cache, key, pictures, len(files), size, invert, threads, on_progress)
-
-
-class ChangedError(DatasetError):
-    """A file does not have the digest that it had a moment ago."""
-
-
-def _room_note(store: ImageStore, size) -> list[str]:
-    """Return one sentence on a store that takes much space."""
-    n_bytes = decoded_bytes(len(store.names), size)
-    if n_bytes < WORTH_SAYING:
-        return []
-    return [f"the decoded pictures take {in_words(n_bytes)} in {cache_folder()}; 'tigra data clear' removes them"]
-
-
-def _content(file: PictureFile, digest: str) -> bytes:
-    """Read a file and check its digest; raise ImageError if it could not be read before."""
-    if len(digest) != SUM:
-        raise ImageError(f"{file.name} cannot be read: {digest}.")
-    try:
-        with open_regular(file.path) as opened:
-            content = opened.read()
-    except NotRegularError as error:  # swapped for a pipe: the next look at the files skips it
-        raise ChangedError(f"{file.path} is no longer a regular file; start again.") from error
-    except OSError as error:  # readable a moment ago, so the picture is not at fault
-        raise DatasetError(f"Cannot read {file.path}: {error.strerror or error}; start again.") from error
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise ChangedError(f"{file.path} changed while it was read; start again when nothing writes to the folder.")
-    return content
+def is_in_colour(colour: str, look: Callable[[], bool]) -> bool:
+    """Return whether images are read in colour; `look` tells whether they have any, for "auto"."""
+    return checked_choice("colour", colour, COLOURS) == "yes" or (colour == "auto" and look())
 
 
 def _labels(store, rows, found: dict[str, PictureFile], class_names) -> np.ndarray:
     numbers = {name: number for number, name in enumerate(class_names)}
     return np.array([numbers[found[store.names[row]].class_name] for row in rows], dtype=np.int64)
-
-
-def _without_duplicates(store: ImageStore, found: dict[str, PictureFile]) -> tuple[np.ndarray, list[str]]:
-    """Return (rows to keep, notes): one of equal pictures, or none if their classes differ."""
-    rank = {"test": 0, "valid": 1, "train": 2, "": 3}
-    equal = defaultdict(list)
-    for row, digest in enumerate(store.digests):
-        equal[digest].append(row)
-    kept, repeated, contradictory = [], [], []
-    for rows in equal.values():
-        if len({found[store.names[row]].class_name for row in rows}) > 1:
-            contradictory += [store.names[row] for row in rows]
-            continue
-        first, *others = sorted(rows, key=lambda row: (rank[found[store.names[row]].part], row))
-        kept.append(first)
-        repeated += [store.names[row] for row in others]
-    notes = []
-    if repeated:
-        notes.append(f"left out {counted(repeated, 'duplicate', 'duplicates')}")
-    if contradictory:
-        notes.append(f"left out {counted(contradictory, 'picture', 'pictures')}: equal ones lie in different classes")
-    return np.array(sorted(kept), dtype=int), notes
 
 
 # --- parts ------------------------------------------------------------------------------------------------
@@ -310,12 +266,3 @@ def _drawn_parts(parts, labels, class_names, seed) -> tuple[np.ndarray, str]:
             parts[places[draw_stratified(labels[places], share, rng, class_names)]] = part
             drawn.insert(0, part)
     return parts, f"{' and '.join(drawn)} drawn ({SHARE:.0%} of each class), " if drawn else ""
-
-
-def _skipped_note(store: ImageStore, n_files: int) -> list[str]:
-    """Return one sentence on the files that are not pictures or cannot be read."""
-    by_kind = defaultdict(list)
-    for name, reason in store.skipped:
-        by_kind[next((kind for text, kind in REASONS.items() if text in reason), UNREADABLE)].append(name)
-    listed = "; ".join(counted(names, *kind) for kind, names in by_kind.items())
-    return [f"skipped {len(store.skipped)} of {n_files} files: {listed}"] if listed else []

@@ -1,6 +1,6 @@
 """Which pictures a model was trained on, in a form that is small enough for a model file, so that none is tested.
 
-A picture is known by the first 8 bytes of the BLAKE2b hash of its decoded pixels: 16-bit grey levels at one size, the
+A picture is known by the first 8 bytes of the BLAKE2b hash of its decoded pixels: 16-bit levels at one size, the
 source's own for MNIST and the size of the network's images for all others. Names, formats and folders do not matter. A
 picture that was scaled, compressed or edited counts as another one. 50,000 digits take 400 kB. The chance that one of
 10,000 other pictures is taken for one of them is 3e-11.
@@ -26,22 +26,22 @@ class Learned:
     ----------
     numbers : array of uint64
         One for each picture, in any order.
-    shape : (int, int)
-        Height and width at which the pictures were decoded.
+    shape : (int, int) or (int, int, 3)
+        Height and width at which the pictures were decoded, and 3 if in colour.
     """
 
-    def __init__(self, numbers, shape: tuple[int, int]):
+    def __init__(self, numbers, shape: tuple[int, ...]):
         self.numbers = np.unique(np.asarray(numbers, np.uint64))
-        self.shape = int(shape[0]), int(shape[1])
+        self.shape = tuple(int(size) for size in shape)
 
     @classmethod
-    def of_digests(cls, digests: Iterable[str], shape: tuple[int, int]) -> Learned:
+    def of_digests(cls, digests: Iterable[str], shape: tuple[int, ...]) -> Learned:
         """From hashes of pixels, as in `tigra.images.store.ImageStore`."""
         return cls([int(digest[:N_DIGITS], 16) for digest in digests], shape)
 
     @classmethod
     def of_images(cls, *parts) -> Learned:
-        """From images (n, height, width) in [0, 1], or bytes from 0 to 255; arrays or LazyImages."""
+        """From grey or colour images in [0, 1], or bytes from 0 to 255; arrays or LazyImages."""
         digests: list[str] = []
         for images in parts:
             for start in range(0, len(images), AT_ONCE):

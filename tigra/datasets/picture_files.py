@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tigra.errors import DatasetError, printable
+from tigra.images.colour import has_colour
 from tigra.images.pictures import picture_size
 
 PARTS = dict.fromkeys(("train", "training"), "train")
@@ -15,6 +16,8 @@ PARTS |= dict.fromkeys(("valid", "val", "validation", "dev"), "valid")
 PARTS |= dict.fromkeys(("test", "testing", "eval", "evaluation"), "test")
 USUAL_SIZE = 50, 50  # the paper's size for photographs; smaller pictures of equal size keep theirs
 N_SIZES = 200  # number of pictures whose size is read
+N_COLOURS = 60  # number of pictures that are looked at for colour
+COLOUR_SHARE = 0.1  # of them must have colour
 
 
 class PictureFile(NamedTuple):
@@ -139,6 +142,13 @@ def usual_size(files: list[PictureFile], is_square: bool = False) -> tuple[int, 
         if height <= USUAL_SIZE[0] and width <= USUAL_SIZE[1]:
             return (max(height, width),) * 2 if is_square else (height, width)
     return USUAL_SIZE
+
+
+def have_colour(files: list[PictureFile]) -> bool:
+    """Whether at least a tenth of a sample of the pictures shows colours: one class of ten may be what differs."""
+    step = -(-len(files) // N_COLOURS)
+    seen = [found for file in files[::step] if (found := has_colour(file.path)) is not None]
+    return sum(seen) >= max(1, COLOUR_SHARE * len(seen)) if seen else False
 
 
 # --- in words ------------------------------------------------------------------------------------------

@@ -207,8 +207,9 @@ def load_eth_80(
     data_dir=None,
     threads=1,
     on_progress=lambda what, done, total: None,
+    colour="no",
 ) -> Splits:
-    """Load ETH-80: 80 objects of 8 classes in 41 views each, grey, 50x50 pixels.
+    """Load ETH-80: 80 objects of 8 classes in 41 views each, 50x50 pixels, in grey as in the paper.
 
     Parameters
     ----------
@@ -221,7 +222,9 @@ def load_eth_80(
     n_train, n_valid : int, optional
         For split="image"; 2300 and 300 by default, which leaves 680 test images.
     test_rotations : bool
-        Rotate test images by any angle, which the paper does not do.
+        Rotate test images by any angle over their background, which the paper does not do.
+    colour : {"no", "yes"}
+        Read the photographs in colour.
     size, seed, interpolation, train_rotations, data_dir, threads, on_progress
         As for `load_mnist_rot` and `load_dataset`.
 
@@ -244,7 +247,10 @@ def load_eth_80(
     )
     if not isinstance(fold, (int, np.integer)) or not 0 <= fold <= 9:
         raise UsageError(f"fold must be a whole number from 0 to 9, got {fold!r}.")
-    store, labels, objects, class_names = _eth_80_views(data_dir, size, threads, on_progress)
+    if colour not in ("no", "yes"):
+        raise UsageError(f"colour of eth-80 must be 'no' or 'yes', got {colour!r}.")
+    shape = (*size, 3) if colour == "yes" else size
+    store, labels, objects, class_names = _eth_80_views(data_dir, shape, threads, on_progress)
     if split == "image":
         sizes = {"n_train": n_train, "n_valid": n_valid, "test": max(1, len(labels) - n_train - n_valid)}
         train, valid, test = draw(len(labels), sizes, generator(seed, "split")).values()
@@ -263,14 +269,23 @@ def load_eth_80(
         "eth-80",
         parts,
         class_names=class_names,
-        transform=partial(turned_at_random, interpolation=interpolation) if test_rotations else None,
+        transform=partial(turned_at_random, interpolation=interpolation, background="border")
+        if test_rotations
+        else None,
         seed=seed,
         train_rotations=train_rotations,
         interpolation=interpolation,
-        before=f"{found.paths[0].name}, {size[0]}x{size[1]} grey, {words}, ",
+        before=f"{found.paths[0].name}, {size[0]}x{size[1]} {'colour' if colour == 'yes' else 'grey'}, {words}, ",
         test_words=f"test {ROTATED}, {interpolation} interpolation" if test_rotations else "test as photographed",
-        options={"size": size, "split": split, **options, "test_rotations": bool(test_rotations)},
-        learned=Learned.of_digests((store.digests[row] for row in (*train, *valid)), size),
+        options={
+            "size": size,
+            "split": split,
+            **options,
+            "test_rotations": bool(test_rotations),
+            **({"colour": colour} if colour == "yes" else {}),
+        },
+        entering="border",
+        learned=Learned.of_digests((store.digests[row] for row in (*train, *valid)), shape),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tigra.datasets.learned import Learned
 from tigra.errors import DatasetError, UsageError
+from tigra.images.background import find_background
 from tigra.images.store import Images, LazyImages, TurnedImages
 from tigra.images.transforms import rotate
 from tigra.seeding import generator
@@ -22,8 +23,8 @@ class Split(NamedTuple):
 
     Attributes
     ----------
-    images : array of shape (n, height, width), or LazyImages
-        Grey levels in [0, 1].
+    images : array of shape (n, height, width) or (n, height, width, 3), or LazyImages
+        Grey levels, or red, green and blue, in [0, 1].
     labels : array of int, shape (n,)
         Index of each image's class.
     """
@@ -57,6 +58,8 @@ class Splits:
         Remarks on the files for the user, such as pictures left out.
     learned : Learned or None
         The pictures in `train` and `valid`, so that they are never tested. None stands for the images of these parts.
+    background : {"", "black", "border"}
+        What is around the objects, and enters when images are moved; "" stands for what `find_background` says.
     """
 
     name: str
@@ -70,16 +73,27 @@ class Splits:
     protocol: str = ""
     notes: tuple[str, ...] = ()
     learned: Learned | None = None
+    background: str = ""
 
     @property
-    def image_shape(self) -> tuple[int, int]:
-        """Height and width of the images."""
+    def image_shape(self) -> tuple[int, ...]:
+        """Height and width of the images, and 3 if they have colour."""
         return tuple(self.train.images.shape[1:])
 
     @cached_property
     def learned_pictures(self) -> Learned:
         """`learned`, or computed from `train` and `valid`."""
         return Learned.of_images(self.train.images, self.valid.images) if self.learned is None else self.learned
+
+    @cached_property
+    def found_background(self) -> str:
+        """`background`, or that of the training images."""
+        return self.background or find_background(self.train.images)
+
+    @property
+    def entering(self) -> str:
+        """What enters when images are moved: "black" if the user said so, else "border", their own background."""
+        return "black" if self.options.get("background") == "black" else "border"
 
     def fresh_test(self, seed) -> Split:
         """Return the test images under new random transformations.
@@ -137,7 +151,7 @@ def split_hash(splits) -> str:
 def _hash_of(*arrays) -> str:
     digest = hashlib.sha256()
     for array in arrays:
-        array, kind = (array, "<f8") if np.ndim(array) == 3 else (np.asarray(array), "<i8")
+        array, kind = (array, "<f8") if np.ndim(array) > 1 else (np.asarray(array), "<i8")
         for start in range(0, len(array), 1024):  # in chunks, to save memory
             digest.update(np.ascontiguousarray(array[start : start + 1024], dtype=kind).data)
     return digest.hexdigest()
@@ -146,13 +160,14 @@ def _hash_of(*arrays) -> str:
 # --- rotations --------------------------------------------------------------------------------------------
 
 
-def turned_at_random(images, rng: np.random.Generator, interpolation: str = "cubic"):
+def turned_at_random(images, rng: np.random.Generator, interpolation: str = "cubic", background: str = "black"):
     """Rotate each image by its own angle, uniform in [0, 360) degrees; lazy images stay lazy."""
-    return _turned(images, rng.uniform(0, 360, len(images)), interpolation)
+    return _turned(images, rng.uniform(0, 360, len(images)), interpolation, background)
 
 
-def _turned(images, degrees, interpolation):
-    return (TurnedImages if isinstance(images, LazyImages) else rotate)(images, degrees, interpolation)
+def _turned(images, degrees, interpolation, background):
+    turn = TurnedImages if isinstance(images, LazyImages) else rotate
+    return turn(images, degrees, interpolation, background=background)
 
 
 def check_rotations(n_angles: int | str) -> None:
@@ -162,7 +177,9 @@ def check_rotations(n_angles: int | str) -> None:
         raise UsageError(f"train_rotations must be 'random' or a whole number from 0 to 360, got {n_angles!r}.")
 
 
-def with_train_rotations(train: Split, n_angles: int | str, seed: int, interpolation: str) -> tuple[Split, str]:
+def with_train_rotations(
+    train: Split, n_angles: int | str, seed: int, interpolation: str, background: str = "black"
+) -> tuple[Split, str]:
     """Rotate each training image once, as in the paper's D_i; return it with words for the protocol.
 
     With `n_angles` = 0, images stay as they are. With K, each image is rotated by one of the K angles
@@ -172,10 +189,11 @@ def with_train_rotations(train: Split, n_angles: int | str, seed: int, interpola
         return train, "upright"
     rng = generator(seed, "train rotations")
     if isinstance(n_angles, str):
-        return Split(turned_at_random(train.images, rng, interpolation), train.labels), "rotated by [0, 360) degrees"
+        turned = turned_at_random(train.images, rng, interpolation, background)
+        return Split(turned, train.labels), "rotated by [0, 360) degrees"
     degrees = 360.0 / n_angles * rng.integers(n_angles, size=len(train.labels))
-    turned = Split(_turned(train.images, degrees, interpolation), train.labels)
-    return turned, f"rotated by one of {n_angles} equally spaced angles"
+    turned = _turned(train.images, degrees, interpolation, background)
+    return Split(turned, train.labels), f"rotated by one of {n_angles} equally spaced angles"
 
 
 # --- putting together ------------------------------------------------------------------------------------
@@ -192,14 +210,16 @@ def assemble(
     train_rotations: int | str = 0,
     options: dict | None = None,
     before: str = "",
+    entering: str = "black",
     **more,
 ) -> Splits:
     """Make Splits from upright parts: rotate training images if requested, transform test images.
 
-    The texts `before` and `test_words` become the start and the end of the protocol.
+    The texts `before` and `test_words` become the start and the end of the protocol. `entering` is the background
+    that rotated training images continue.
     """
     check_rotations(train_rotations)
-    train, train_words = with_train_rotations(upright["train"], train_rotations, seed, interpolation)
+    train, train_words = with_train_rotations(upright["train"], train_rotations, seed, interpolation, entering)
     if train_words != "upright" and more.get("learned") is None:
         more["learned"] = Learned.of_images(upright["train"].images, upright["valid"].images)
     both = "train and valid upright, " if train_words == "upright" else f"train {train_words}, valid upright, "

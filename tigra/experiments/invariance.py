@@ -16,7 +16,9 @@ AT_ONCE = 1024  # images per batch
 MIRRORED = "mirror images"
 
 
-def transformations(image_shape, interpolation: str = "cubic", largest_shift: float = 2.0) -> dict[str, Callable]:
+def transformations(
+    image_shape, interpolation: str = "cubic", largest_shift: float = 2.0, background: str = "border"
+) -> dict[str, Callable]:
     """Return functions (images, rng) -> transformed images by name; quarter turns only for square images.
 
     Parameters
@@ -27,6 +29,8 @@ def transformations(image_shape, interpolation: str = "cubic", largest_shift: fl
         How images are interpolated.
     largest_shift : float
         Largest shift in pixels, horizontally and vertically.
+    background : {"border", "black"}
+        What enters from outside: the median of an image's border pixels, or black.
 
     Returns
     -------
@@ -50,10 +54,10 @@ def transformations(image_shape, interpolation: str = "cubic", largest_shift: fl
     """
 
     def turned(angles):
-        return lambda images, rng: rotate(images, angles(rng, len(images)), interpolation)
+        return lambda images, rng: rotate(images, angles(rng, len(images)), interpolation, background=background)
 
     def shifted(whole):
-        return lambda images, rng: random_shifts(images, rng, largest_shift, whole, interpolation)
+        return lambda images, rng: random_shifts(images, rng, largest_shift, whole, interpolation, background)
 
     quarter = {"quarter turns": turned(lambda rng, n: 90.0 + 180.0 * rng.integers(2, size=n))}
     return (quarter if image_shape[0] == image_shape[1] else {}) | {
@@ -75,6 +79,7 @@ def measure_invariance(
     interpolation: str = "cubic",
     largest_shift: float = 2.0,
     on_progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+    background: str = "border",
 ) -> dict[str, dict]:
     """Measure how the predictions of a network change under each transformation.
 
@@ -82,7 +87,7 @@ def measure_invariance(
     ----------
     network : Network
         The network.
-    images : array of shape (n, height, width)
+    images : array of shape (n, height, width) or (n, height, width, 3)
         Upright images.
     labels : array of int, shape (n,), optional
         Labels for the accuracy.
@@ -93,9 +98,11 @@ def measure_invariance(
     interpolation : {"cubic", "linear"}
         How images are interpolated.
     largest_shift : float
-        Largest shift in pixels, horizontally and vertically. Zeros enter, and what leaves the image is lost.
+        Largest shift in pixels, horizontally and vertically. What leaves the image is lost.
     on_progress : callable
         Called with (name of the transformation, images done, total).
+    background : {"border", "black"}
+        What enters from outside, as for `transformations`.
 
     Returns
     -------
@@ -115,7 +122,7 @@ def measure_invariance(
         raise UsageError(f"largest_shift must be a number of pixels >= 0, got {largest_shift!r}.")
     result, before = {}, []
     changes = {"as they are": lambda images, rng: images}
-    changes |= transformations(network.image_shape, interpolation, largest_shift)
+    changes |= transformations(network.image_shape, interpolation, largest_shift, background)
     for name, change in changes.items():
         rng, after = generator(seed, f"invariance {name}"), []
         for start in range(0, len(images), AT_ONCE):

@@ -41,12 +41,15 @@ class Method:
         True if there is a model to save. Otherwise the method is for tables only.
     changeable : tuple of str
         Options of its recipes that users may change; others are refused.
+    sees_colour : bool
+        Whether it takes colour images; otherwise folders are read in grey.
     """
 
     name = ""
     recipe_names: tuple[str, ...] = ("best",)
     makes_model = True
     changeable: tuple[str, ...] = ()
+    sees_colour = True
 
     def recipe(self, dataset: str, name: str = "best") -> Any:
         """Return a recipe for a data set: an object with `to_json`, `with_changes` and `==`."""
@@ -88,6 +91,7 @@ class NetworkMethod(Method):
         if "folder" not in recipes or not recipes["folder"]:
             raise UsageError(f"Method {name} needs recipes for 'folder', which is used for all other data sets.")
         self.recipe_names = tuple(sorted(recipes["folder"], key=lambda recipe: recipe != "best"))
+        self.sees_colour = "HRC" not in layers  # which names its number of input maps
 
     def recipe(self, dataset: str, name: str = "best") -> Recipe:
         """Return a recipe of `tigra.experiments.recipes`.
@@ -119,15 +123,26 @@ class NetworkMethod(Method):
             raise UsageError(f"{spelling('diagonal_weight')} has no effect with 4 neighbours; leave it out.")
 
     def settled(
-        self, recipe: Recipe, image_shape: tuple[int, int], n_classes: int, n_images: int, seed: int
+        self,
+        recipe: Recipe,
+        image_shape: tuple[int, ...],
+        n_classes: int,
+        n_images: int,
+        seed: int,
+        background: str = "black",
     ) -> tuple[BuildOptions, FitOptions]:
         """Return the options of a recipe for a number of training images of one shape.
+
+        `background` is what a recipe with background "auto" gets, as `find_background` says.
 
         >>> method = METHODS["convnet"]  # at least 600 steps, in batches of 100 images
         >>> method.settled(method.recipe("folder"), (8, 8), n_classes=10, n_images=200, seed=0)[1].epochs
         300
         """
-        options = BuildOptions(**recipe.network, image_shape=image_shape, n_classes=n_classes, seed=seed)
+        of_network = dict(recipe.network)
+        if of_network["background"] == "auto":
+            of_network["background"] = background
+        options = BuildOptions(**of_network, image_shape=image_shape, n_classes=n_classes, seed=seed)
         if recipe.limits_pooling:
             height, width = options.grid_shape
             options = replace(options, architecture=with_pooling_limited(options.architecture, height * width))
@@ -149,7 +164,9 @@ class NetworkMethod(Method):
         >>> run.training.options.epochs, run.model.n_parameters
         (2, 26139)
         """
-        options, fit = self.settled(recipe, splits.image_shape, len(splits.class_names), len(splits.train.labels), seed)
+        background = splits.found_background if recipe.network.background == "auto" else ""
+        sizes = splits.image_shape, len(splits.class_names), len(splits.train.labels)
+        options, fit = self.settled(recipe, *sizes, seed, background)
         network = Plan.of(options).network()
         network.class_names = splits.class_names
         return NetworkRun(Training(network, splits, fit, threads), splits)
@@ -160,6 +177,7 @@ class DeepScatMethod(Method):
 
     name = "deepscat"
     recipe_names = book.RECIPE_NAMES
+    sees_colour = False
 
     def recipe(self, dataset: str, name: str = "best") -> book.DeepScatRecipe:
         """Return a recipe of `tigra.experiments.recipes`.

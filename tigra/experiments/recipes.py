@@ -147,9 +147,11 @@ RECIPES: dict[str, dict[str, Recipe]] = {
     "folder": {
         "paper": replace(LARGE_AS_PRINTED, fit=replace(PAPER_FIT, epochs=30), **OF_FOLDERS),
         "repaired": replace(LARGE_REPAIRED, fit=replace(REPAIRED_FIT, epochs=30), **OF_FOLDERS),
-        "achiral": Recipe(network=replace(NETWORK, architecture=LARGE), fit=replace(FIT, epochs=30), **OF_FOLDERS),
-        "best": Recipe(  # on black, because rotated test pictures get black corners
-            network=replace(ORIENTED_PHOTOS, background="black"), fit=replace(ORIENTED_FIT, epochs=30), **OF_FOLDERS
+        "achiral": Recipe(
+            network=replace(NETWORK, architecture=LARGE, background="auto"), fit=replace(FIT, epochs=30), **OF_FOLDERS
+        ),
+        "best": Recipe(
+            network=replace(ORIENTED_PHOTOS, background="auto"), fit=replace(ORIENTED_FIT, epochs=30), **OF_FOLDERS
         ),
     },
 }

@@ -25,7 +25,8 @@ def turning(exhibit: Exhibit, n_frames: int = N_FRAMES) -> tuple[bytes, str]:
     from PIL import Image
 
     network = exhibit.network
-    turned = full_turn(network, exhibit.subject_image, n_frames, exhibit.interpolation, exhibit.threads)
+    how = exhibit.interpolation, exhibit.threads, exhibit.background
+    turned = full_turn(network, exhibit.subject_image, n_frames, *how)
     shown = panels(network, turned.images[:-1])
     with drawing():
         frames = [Image.fromarray(pixels) for pixels in _frames(exhibit, turned, shown)]

@@ -10,6 +10,7 @@ import numpy as np
 from tigra.datasets.splits import Split, Splits
 from tigra.errors import TrainingError, UsageError
 from tigra.figures.inspection import confusion_matrix, spread
+from tigra.images.transforms import rotate
 from tigra.models.network import Network
 from tigra.training.epochs import Epoch, read_history
 
@@ -30,7 +31,7 @@ class Exhibit:
         Number of test images of the data set; at most MOST_TESTED of them are used.
     is_transformed : bool
         Whether test images are transformed.
-    dataset, protocol, interpolation : str
+    dataset, protocol, interpolation, background : str
         From the data set.
     history : list of Epoch
         History of the training.
@@ -49,6 +50,7 @@ class Exhibit:
     dataset: str = ""
     protocol: str = ""
     interpolation: str = "cubic"
+    background: str = "border"
     history: list[Epoch] = field(default_factory=list)
     chosen: int | None = None
     threads: int = 1
@@ -98,8 +100,13 @@ class Exhibit:
 
     @property
     def subject_image(self) -> np.ndarray:
-        """The upright image to rotate and to follow, (height, width)."""
+        """The upright image to rotate and to follow, (height, width) or (height, width, 3)."""
         return self.upright.images[self.subject]
+
+    def turned(self, degrees) -> np.ndarray:
+        """Return the image to follow, rotated by each of these angles."""
+        images = np.repeat(np.asarray(self.subject_image)[None], np.size(degrees), axis=0)
+        return rotate(images, np.ravel(degrees), self.interpolation, background=self.background)
 
     def one_of_each_class(self, most: int) -> np.ndarray:
         """Return the index of the first test image of each class, for at most `most` evenly spaced classes."""
@@ -151,6 +158,7 @@ def exhibit(
         dataset=splits.name,
         protocol=splits.protocol,
         interpolation=splits.options.get("interpolation", "cubic"),
+        background=splits.entering,
         history=_history(training or {}),
         chosen=chosen,
         threads=threads,

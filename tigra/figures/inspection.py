@@ -15,6 +15,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from tigra.errors import UsageError
 from tigra.graph import Graph, GraphSignal, GridGraph
 from tigra.graph.polynomials import chebyshev
+from tigra.images.colour import LUMA
 from tigra.images.transforms import rotate
 from tigra.layers import OrientedConv, Statistics
 from tigra.models.build import Plan
@@ -256,10 +257,18 @@ class FullTurn(NamedTuple):
     probabilities: np.ndarray
 
 
-def full_turn(network: Network, image, n_angles: int = 72, interpolation: str = "cubic", threads: int = 1) -> FullTurn:
-    """Rotate one image (height, width) in n_angles equal steps, from 0 to 360 degrees inclusive."""
+def full_turn(
+    network: Network,
+    image,
+    n_angles: int = 72,
+    interpolation: str = "cubic",
+    threads: int = 1,
+    background: str = "border",
+) -> FullTurn:
+    """Rotate one image in n_angles equal steps, from 0 to 360 degrees inclusive."""
     degrees = np.linspace(0, 360, n_angles + 1)
-    images = rotate(np.repeat(np.asarray(image)[None], len(degrees), axis=0), degrees, interpolation)
+    images = np.repeat(np.asarray(image)[None], len(degrees), axis=0)
+    images = rotate(images, degrees, interpolation, background=background)
     return FullTurn(degrees, images, network.features(images, threads), network.predict_proba(images, threads))
 
 
@@ -289,6 +298,7 @@ def lively_pixels(images: np.ndarray, turned: np.ndarray, most: int) -> np.ndarr
 
     Pixels are evenly spaced among those whose deviation is at least half of the largest.
     """
+    images, turned = (array if array.ndim == 3 else array @ np.array(LUMA) for array in (images, turned))
     mean, deviation = images.mean(axis=0), images.std(axis=0)
     rows, columns = np.nonzero(deviation >= 0.5 * deviation.max())
     chosen = spread(len(rows), most)

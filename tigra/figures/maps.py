@@ -9,7 +9,7 @@ from tigra.figures.exhibit import Exhibit
 from tigra.figures.inspection import Step, spread, steps
 from tigra.figures.oriented.mirroring import products
 from tigra.figures.tiles import TileSheet, largest_size
-from tigra.images.transforms import rotate
+from tigra.images.background import border_grey
 from tigra.layers import OrientedConv
 
 COLUMNS, BLOCKS = 10, 3  # of test images with their labels
@@ -54,14 +54,17 @@ def _labelled_image(sheet, row, column, exhibit: Exhibit, number: int, upright: 
 
 
 def framed(image: np.ndarray, margin: int) -> np.ndarray:
-    """Return an image padded by the margin of the network, so that it aligns with its maps."""
-    return np.pad(image, margin)
+    """Return an image padded by the margin of the network with its background, so that it aligns with its maps."""
+    wide = np.empty((image.shape[0] + 2 * margin, image.shape[1] + 2 * margin, *image.shape[2:]), image.dtype)
+    wide[:] = border_grey(image[None])[0]
+    wide[margin : margin + image.shape[0], margin : margin + image.shape[1]] = image
+    return wide
 
 
 def rotations(exhibit: Exhibit):
     """Draw feature maps after every spectral layer, for an image and its rotations."""
     network, names = exhibit.network, exhibit.class_names
-    turned = rotate(np.repeat(exhibit.subject_image[None], len(ANGLES), axis=0), ANGLES, exhibit.interpolation)
+    turned = exhibit.turned(ANGLES)
     rows = [*_cross_product(network, turned), *_maps_after_convolutions(network, turned)]
     if not rows:
         raise NothingToShow("the network has no spectral layer")

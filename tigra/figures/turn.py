@@ -14,7 +14,6 @@ from tigra.figures.inspection import (
     spread,
 )
 from tigra.figures.tiles import largest_size, show_map
-from tigra.images.transforms import rotate
 
 TURNED = 30.0  # degrees, angle of the rotated image in `statistics`
 MOST_FEATURES = 60  # lines
@@ -25,7 +24,7 @@ def statistics(exhibit: Exhibit):
     """Draw Chebyshev signals of one map, and mean and variance over the orders, upright and rotated."""
     network, image = exhibit.network, exhibit.subject_image
     upright = chebyshev_signals(network, image)
-    turned = chebyshev_signals(network, rotate(image[None], TURNED, exhibit.interpolation)[0], upright.map)
+    turned = chebyshev_signals(network, exhibit.turned(TURNED)[0], upright.map)
     orders = spread(len(upright.signals), 6)
     height, width = upright.signals.shape[1:]
     row_height = (WIDTH - 0.4) / 6 * height / width + 0.35
@@ -74,7 +73,7 @@ def _positive(values: np.ndarray) -> np.ndarray:
 def turn(exhibit: Exhibit):
     """Draw pixels, statistics features and class probabilities of an image over a full rotation."""
     network = exhibit.network
-    turned = full_turn(network, exhibit.subject_image, 72, exhibit.interpolation, exhibit.threads)
+    turned = full_turn(network, exhibit.subject_image, 72, exhibit.interpolation, exhibit.threads, exhibit.background)
     features, is_in_deviations = in_training_units(network, turned.features)
     pixels = lively_pixels(np.asarray(exhibit.upright.images), turned.images, MOST_PIXELS)
     figure = new_figure(height=6.2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from pathlib import Path
@@ -47,7 +48,7 @@ def check_memory(n_bytes: int, what: str, advice: str) -> None:
         )
 
 
-def check_room(cache: Path, n_pictures: int, size: tuple[int, int]) -> None:
+def check_room(cache: Path, n_pictures: int, size: tuple[int, ...]) -> None:
     """Raise an error if decoded pictures do not fit on the disk, or are too large for any network."""
     what, n_bytes = f"{n_pictures} pictures of {size[0]}x{size[1]} pixels", decoded_bytes(n_pictures, size)
     check_disk(cache, n_bytes, what, "choose a smaller --size, or set TIGRA_CACHE to a folder with more room")
@@ -58,6 +59,6 @@ def check_room(cache: Path, n_pictures: int, size: tuple[int, int]) -> None:
         )
 
 
-def decoded_bytes(n_pictures: int, size: tuple[int, int]) -> int:
-    """Return the size of decoded pictures: two bytes per pixel."""
-    return 2 * n_pictures * size[0] * size[1]
+def decoded_bytes(n_pictures: int, size: tuple[int, ...]) -> int:
+    """Return the size of decoded pictures: two bytes per pixel, or six for colour."""
+    return 2 * n_pictures * math.prod(size)

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import io
 import logging
+import math
 import os
 import threading
 import warnings
@@ -15,9 +16,10 @@ import numpy as np
 import PIL
 from PIL import Image, UnidentifiedImageError, _imaging
 
-from tigra.errors import ImageError, TigraError
+from tigra.errors import ImageError, TigraError, UsageError
 from tigra.files.regular import open_regular
-from tigra.images.transforms import checked_shape
+from tigra.images.background import border_grey, on_black
+from tigra.images.sizes import checked_picture_shape
 from tigra.options import Limits
 
 # Common formats. EPS and similar ones are left out because Pillow would start other programs to read them.
@@ -43,51 +45,59 @@ TURNS = {
     8: Image.Transpose.ROTATE_90,
 }  # by the orientation in EXIF data
 ORIENTATION = 0x0112
+FRAMES = "black", "border", "to black"
 
 
-def read_image(path, shape: tuple[int, int], invert: bool = False) -> np.ndarray:
-    """Read a picture file as grey levels in [0, 1].
+def read_image(path, shape: tuple[int, ...], invert: bool = False, background: str = "black") -> np.ndarray:
+    """Read a picture file as grey levels or colours in [0, 1].
 
     Parameters
     ----------
     path : path
         A picture in any common format that Pillow can open.
-    shape : (int, int)
-        Height and width of the result.
+    shape : (int, int) or (int, int, 3)
+        Height and width of the result; the third number asks for colour: red, green and blue.
     invert : bool
-        Invert the grey levels: for dark objects on a light background if the network was trained on light
-        objects on a dark background.
+        Invert the grey levels.
+    background : {"black", "border", "to black"}
+        What surrounds a picture of another aspect ratio: black, or the median of its border pixels. "to black" also
+        subtracts this median from pictures whose border is not black, and takes the absolute value: then dark objects
+        on a light background become light objects on black.
 
     Returns
     -------
     array of shape `shape`
-        Grey levels, whole multiples of 1/65535.
+        Levels, whole multiples of 1/65535.
 
     Notes
     -----
-    Colours are converted to grey, and transparent pixels become white. The orientation in EXIF data is
-    applied. Of an animation, the first frame is read. A picture of another size is scaled with its aspect
-    ratio kept, and centred on black, because stretching is not an isometry. Pictures of up to 90 million pixels
-    are read (30 million in WebP, AVIF and JPEG 2000), see `tigra.options.Limits`.
+    Without a third number in `shape`, colours are converted to grey. Transparent pixels become white. The
+    orientation in EXIF data is applied. Of an animation, the first frame is read. A picture of another size is
+    scaled with its aspect ratio kept, and centred, because stretching is not an isometry. Pictures of up to 90
+    million pixels are read (30 million in WebP, AVIF and JPEG 2000), see `tigra.options.Limits`.
     """
     try:
         with open_regular(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Pillow, about unusual metadata
-            return decode_image(file, path, shape, invert)
+            return decode_image(file, path, shape, invert, background)
     except OSError as error:
         raise ImageError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
-def decode_image(file, name, shape: tuple[int, int], invert: bool = False) -> np.ndarray:
+def decode_image(file, name, shape: tuple[int, ...], invert: bool = False, background: str = "black") -> np.ndarray:
     """Read a picture from an open file or bytes, as `read_image` does; `name` is for messages."""
-    shape = checked_shape(shape)
+    shape = checked_picture_shape(shape)
+    if background not in FRAMES:
+        raise UsageError(f"background must be one of {', '.join(FRAMES)}, got {background!r}.")
     try:
         with (
-            Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=_formats()) as picture,
-            _IN_FLIGHT.pixels(_checked_size(picture, name) + IN_FLOATS * shape[0] * shape[1]),
+            Image.open(io.BytesIO(file) if isinstance(file, bytes) else file, formats=picture_formats()) as picture,
+            _IN_FLIGHT.pixels(_checked_size(picture, name) + IN_FLOATS * math.prod(shape)),
             contextlib.closing(picture),  # releases its memory
         ):
-            return _rounded(_fitted(_grey(picture), shape, name, invert))
+            upright = _upright(picture, "L" if len(shape) == 2 else "RGB")
+            planes = [_fitted(band, shape[:2], name, invert, background) for band in upright.split()]
+            return _rounded(_stacked(planes, shape, background))
     except (MemoryError, TigraError):  # out of memory: not the fault of the picture
         raise
     except Image.DecompressionBombError as error:  # twice Pillow's own limit
@@ -126,7 +136,7 @@ def picture_size(path) -> tuple[int, int] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with open_regular(path) as file, Image.open(file, formats=_formats()) as picture:
+            with open_regular(path) as file, Image.open(file, formats=picture_formats()) as picture:
                 size = picture.size[::-1]
                 if picture.width * picture.height <= Limits.now().max_pixels:
                     with contextlib.suppress(Exception):  # for a PNG this reads all pixels, which may fail
@@ -161,7 +171,7 @@ _IN_FLIGHT = _InFlight()
 
 def reader_version() -> str:
     """Return the version of Pillow and the formats it can read, which determine the decoded pixels."""
-    return f"Pillow {PIL.__version__}: {' '.join(_formats())}"
+    return f"Pillow {PIL.__version__}: {' '.join(picture_formats())}"
 
 
 def _return_memory() -> None:
@@ -174,7 +184,8 @@ def _return_memory() -> None:
             _imaging.set_block_size(BLOCK)
 
 
-def _formats() -> list[str]:
+def picture_formats() -> list[str]:
+    """Return the formats that are read, by their names in Pillow."""
     Image.init()  # loads the readers of Pillow, once
     return [name for name in FORMATS if name in Image.OPEN]
 
@@ -197,24 +208,31 @@ _return_memory()
 _silence_libtiff()
 
 
-def _grey(picture: Image.Image) -> Image.Image:
-    """Return a picture in grey, upright, in a mode with one band."""
+def _upright(picture: Image.Image, mode: str) -> Image.Image:
+    """Return a picture in mode "L" or "RGB", upright; grey levels of more than 8 bits stay as they are."""
     picture.load()  # a TIFF file is turned here, and its orientation removed
     orientation = picture.getexif().get(ORIENTATION, 1)
     if picture.mode.startswith("I") or picture.mode == "F":  # 16-bit grey; Pillow also opens it as 32-bit integers
-        grey = picture
+        converted = picture
     else:
-        grey = Image.new("L", picture.size)
+        converted = Image.new(mode, picture.size)
         for box in _strips(picture.size):
-            grey.paste(_grey_strip(picture.crop(box)), box)
-    return grey.transpose(TURNS[orientation]) if orientation in TURNS else grey
+            converted.paste(_opaque(picture.crop(box)).convert(mode), box)
+    return converted.transpose(TURNS[orientation]) if orientation in TURNS else converted
 
 
-def _grey_strip(strip: Image.Image) -> Image.Image:
-    if "A" in strip.getbands() or "transparency" in strip.info:
-        strip = strip.convert("RGBA")
-        strip = Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip)
-    return strip.convert("L")
+def _opaque(strip: Image.Image) -> Image.Image:
+    """Return a part of a picture, with white in place of transparency."""
+    if "A" not in strip.getbands() and "transparency" not in strip.info:
+        return strip
+    strip = strip.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip)
+
+
+def _stacked(planes: list[np.ndarray], shape: tuple[int, ...], background: str) -> np.ndarray:
+    """Return the channels as an image of this shape; a single one is grey."""
+    image = planes[0] if len(shape) == 2 else np.stack(planes * (3 // len(planes)), axis=2)
+    return on_black(image[None])[0] if background == "to black" else image
 
 
 def _strips(size: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
@@ -225,8 +243,8 @@ def _strips(size: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
         yield 0, top, width, min(top + rows, height)
 
 
-def _fitted(grey: Image.Image, shape: tuple[int, int], name, invert: bool) -> np.ndarray:
-    """Return the grey levels in [0, 1], scaled to `shape` with the aspect ratio kept."""
+def _fitted(grey: Image.Image, shape: tuple[int, ...], name, invert: bool, background: str) -> np.ndarray:
+    """Return the levels of one band in [0, 1], scaled to `shape` with the aspect ratio kept."""
     height, width = shape
     scale = min(height / grey.height, width / grey.width)
     rows, columns = (max(1, round(scale * size)) for size in grey.size[::-1])
@@ -241,10 +259,10 @@ def _fitted(grey: Image.Image, shape: tuple[int, int], name, invert: bool) -> np
         strip = Image.fromarray(1 - values if invert else values)
         parts.append(np.asarray(strip.resize((columns, between or strip.height), Image.Resampling.BILINEAR)))
     _check_levels(np.min(ranges), np.max(ranges), name)
-    scaled = Image.fromarray(np.concatenate(parts)).resize((columns, rows), Image.Resampling.BILINEAR)
-    fitted = np.zeros(shape, np.float32)
+    scaled = np.asarray(Image.fromarray(np.concatenate(parts)).resize((columns, rows), Image.Resampling.BILINEAR))
+    fitted = np.full(shape, 0 if background == "black" else border_grey(scaled[None])[0], np.float32)
     top, left = (height - rows) // 2, (width - columns) // 2
-    fitted[top : top + rows, left : left + columns] = np.asarray(scaled)
+    fitted[top : top + rows, left : left + columns] = scaled
     return fitted
 
 

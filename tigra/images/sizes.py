@@ -153,6 +153,15 @@ def pad(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return np.pad(images, ((0, 0), (down // 2, down - down // 2), (right // 2, right - right // 2)))
 
 
+def checked_picture_shape(shape) -> tuple[int, ...]:
+    """Return a shape (height, width) or, for colour, (height, width, 3); raise UsageError if it is neither."""
+    if not isinstance(shape, (tuple, list)) or len(shape) != 3:
+        return checked_shape(shape)
+    if shape[2] != 3:
+        raise UsageError(f"Colour images have shape (height, width, 3), got {shape!r}.")
+    return (*checked_shape(shape[:2]), 3)
+
+
 def checked_shape(shape) -> tuple[int, int]:
     """Check the shape of images.
 
@@ -180,25 +189,40 @@ def checked_shape(shape) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def checked_images(images) -> np.ndarray:
+def checked_images(images, colour: bool = False) -> np.ndarray:
     """Check images.
 
     Parameters
     ----------
     images : array_like
         The images to check.
+    colour : bool
+        Whether colour images (n, height, width, 3) are allowed, too.
 
     Returns
     -------
-    array of shape (n, height, width)
+    array of shape (n, height, width) or (n, height, width, 3)
         The images.
 
     Raises
     ------
     ShapeError
-        If they are not an array of three axes with real numbers.
+        If they are not an array of these axes with real numbers.
     """
     images = np.asarray(images)
-    if images.ndim != 3 or 0 in images.shape[1:] or not np.issubdtype(images.dtype, np.floating):
-        raise ShapeError(f"Expected real images (n, height, width) in [0, 1], got {images.dtype} {images.shape}.")
+    is_colour = colour and images.ndim == 4 and images.shape[3] == 3
+    is_image = (images.ndim == 3 or is_colour) and 0 not in images.shape[1:]
+    if not is_image or not np.issubdtype(images.dtype, np.floating):
+        allowed = "(n, height, width) or (n, height, width, 3)" if colour else "(n, height, width)"
+        raise ShapeError(f"Expected real images {allowed} in [0, 1], got {images.dtype} {images.shape}.")
     return images
+
+
+def as_planes(images: np.ndarray) -> np.ndarray:
+    """Return the channels of colour images as grey images, (3 n, height, width); grey images as they are."""
+    return images if images.ndim == 3 else np.moveaxis(images, 3, 1).reshape(-1, *images.shape[1:3])
+
+
+def from_planes(planes: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Undo `as_planes`: return images with as many channels as `like`."""
+    return planes if like.ndim == 3 else np.moveaxis(planes.reshape(-1, 3, *planes.shape[1:]), 1, 3)

@@ -1,10 +1,10 @@
 """Decode pictures once, into a memory-mapped file; a folder may be larger than memory.
 
-A store is a folder with `pixels.npy`, a memory-mapped array (n, height, width) of 16-bit grey levels, and
-`index.json`, which lists the pictures. It is in the user's cache folder, under a hash of the pictures and
-the options of reading. It is built under a temporary name and renamed when complete. The index has a checksum
-and the digest of each picture, which is checked when the picture is first used. A damaged store is made anew.
-It can be deleted at any time.
+A store is a folder with `pixels.npy`, a memory-mapped array (n, height, width) of 16-bit grey levels, or of colours
+with a fourth axis, and `index.json`, which lists the pictures. It is in the user's cache folder, under a hash of
+the pictures and the options of reading. It is built under a temporary name and renamed when complete. The index has
+a checksum and the digest of each picture, which is checked when the picture is first used. A damaged store is made
+anew. It can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
@@ -38,16 +39,15 @@ BUILDING = ".building-"  # prefix of unfinished stores
 
 
 class LazyImages:
-    """Images (n, height, width) that are computed when indexed, by slice or list of indices.
+    """Images (n, height, width) or (n, height, width, 3) that are computed when indexed, by slice or indices.
 
     Subclasses implement `take(rows)`, which returns the images with these indices.
     """
 
     dtype = np.dtype(np.float64)
-    ndim = 3
 
-    def __init__(self, shape: tuple[int, int, int]):
-        self.shape = shape
+    def __init__(self, shape: tuple[int, ...]):
+        self.shape, self.ndim = shape, len(shape)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -87,13 +87,14 @@ class StoredImages(LazyImages):
 class TurnedImages(LazyImages):
     """Images rotated, each by its own angle, by `tigra.images.transforms.rotate`."""
 
-    def __init__(self, images, degrees: np.ndarray, interpolation: str = "cubic"):
+    def __init__(self, images, degrees: np.ndarray, interpolation: str = "cubic", background: str = "black"):
         super().__init__(images.shape)
-        self.images, self.degrees, self.interpolation = images, np.asarray(degrees), interpolation
+        self.images, self.degrees = images, np.asarray(degrees)
+        self.interpolation, self.background = interpolation, background
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the images with these indices, rotated."""
-        return rotate(self.images[rows], self.degrees[rows], self.interpolation)
+        return rotate(self.images[rows], self.degrees[rows], self.interpolation, background=self.background)
 
 
 class ImageStore:
@@ -101,8 +102,8 @@ class ImageStore:
 
     Attributes
     ----------
-    pixels : StoredPixels, shape (n, height, width)
-        Grey levels, memory-mapped.
+    pixels : StoredPixels, shape (n, height, width) or (n, height, width, 3)
+        Levels, memory-mapped.
     names : list of str
         Names of the pictures, in the order of the pixels.
     digests : list of str
@@ -117,9 +118,13 @@ class ImageStore:
         self.pixels = StoredPixels(folder / "pixels.npy", self.digests, tuple(index["shape"]))
 
 
-def store_key(contents: Iterable[tuple[str, str]], shape: tuple[int, int], invert: bool) -> str:
+def store_key(
+    contents: Iterable[tuple[str, str]], shape: tuple[int, ...], invert: bool, background: str = "black"
+) -> str:
     """Return the name of the store of pictures given as (name, hash of the file), for these options."""
-    digest = hashlib.sha256(f"{FORMAT} {shape[0]}x{shape[1]} {invert} {reader_version()}\n".encode())
+    frame = "" if background == "black" else f" {background}"
+    words = f"{FORMAT} {'x'.join(map(str, shape))} {invert} {reader_version()}{frame}\n"
+    digest = hashlib.sha256(words.encode())
     for name, content in contents:
         digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + content.encode() + b"\n")
     return digest.hexdigest()[:32]
@@ -138,10 +143,11 @@ def stored_pictures(
     key: str,
     pictures: Callable[[], Iterator[tuple[str, bytes | Callable[[], bytes]]]],
     n_pictures: int,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     invert: bool = False,
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    background: str = "black",
 ) -> ImageStore:
     """Return the store of this key, from the cache or newly built; should it prove damaged, it is built again.
 
@@ -150,11 +156,11 @@ def stored_pictures(
 
     def remade() -> StoredPixels:
         _remove(cache / "images" / key)
-        return build_store(cache, key, pictures(), n_pictures, shape, invert, threads).pixels
+        return build_store(cache, key, pictures(), n_pictures, shape, invert, threads, background=background).pixels
 
     store = open_store(cache, key)
     if store is None:
-        store = build_store(cache, key, pictures(), n_pictures, shape, invert, threads, on_progress)
+        store = build_store(cache, key, pictures(), n_pictures, shape, invert, threads, on_progress, background)
     store.pixels.remake = remade
     return store
 
@@ -164,10 +170,11 @@ def build_store(
     key: str,
     pictures: Iterator[tuple[str, bytes | Callable[[], bytes]]],
     n_pictures: int,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     invert: bool = False,
     threads: int = 1,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    background: str = "black",
 ) -> ImageStore:
     """Decode pictures into a new store.
 
@@ -181,7 +188,7 @@ def build_store(
         Content is bytes, or a function that reads them. It is called when needed, to save memory.
     n_pictures : int
         Number of pictures, for the progress.
-    shape, invert
+    shape, invert, background
         As for `read_image`.
     threads : int
         Number of threads.
@@ -198,7 +205,8 @@ def build_store(
         final.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(final.parent, BUILDING)
         with temporary_folder(final.parent, BUILDING) as building:
-            _fill(building, key, pictures, n_pictures, shape, invert, threads, on_progress)
+            decode = partial(decode_image, shape=shape, invert=invert, background=background)
+            _fill(building, key, pictures, n_pictures, shape, decode, threads, on_progress)
             building.chmod(0o755)  # a cache may be shared
             return _named(building, final, key)
     except OSError as error:
@@ -237,7 +245,7 @@ def _decoded(pool, decode, pictures, most):
         yield from pool.map(decode, part)
 
 
-def _fill(folder, key, pictures, n_pictures, shape, invert, threads, on_progress):
+def _fill(folder, key, pictures, n_pictures, shape, decode_one, threads, on_progress):
     """Write pixels.npy and index.json."""
     index = {"shape": list(shape), "names": [], "digests": [], "skipped": []}
     n_bytes = decoded_bytes(n_pictures, shape)
@@ -247,7 +255,7 @@ def _fill(folder, key, pictures, n_pictures, shape, invert, threads, on_progress
         name, content = picture
         try:
             content = content() if callable(content) else content
-            return name, np.rint(decode_image(content, name, shape, invert) * GREY_LEVELS).astype("<u2")
+            return name, np.rint(decode_one(content, name) * GREY_LEVELS).astype("<u2")
         except ImageError as error:
             return name, str(error)
 

@@ -17,7 +17,7 @@ N_TRIES = 3  # a disk may fail
 
 
 class StoredPixels:
-    """Grey levels (n, height, width) of 16 bits, indexed like an array.
+    """Levels (n, height, width) or (n, height, width, 3) of 16 bits, indexed like an array.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class StoredPixels:
 
     dtype = np.dtype("<u2")
 
-    def __init__(self, path: Path, digests: list[str], shape: tuple[int, int]):
+    def __init__(self, path: Path, digests: list[str], shape: tuple[int, ...]):
         self.shape = (len(digests), *shape)
         self.path, self.digests = path, digests
         self.remake: Callable[[], StoredPixels] | None = None

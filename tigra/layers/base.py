@@ -117,7 +117,7 @@ class Layer:
 
     @classmethod
     def image_input(cls, values: np.ndarray, image_shape: tuple[int, int]):
-        """Input for images (1, N, B) if this is the first layer of a network: y_0, active on all nodes."""
+        """Input for images (1 or 3, N, B) if this is the first layer of a network: y_0, active on all nodes."""
         return GraphSignal(values, np.ones(values.shape, bool))
 
     @property

@@ -33,7 +33,7 @@ PREPARED = 10  # numbers per pixel while an image is smoothed, in float64, and c
 
 def build_network(
     architecture: str,
-    image_shape: tuple[int, int],
+    image_shape: tuple[int, ...],
     n_classes: int,
     seed: int = 0,
     dtype: str = "float32",
@@ -47,8 +47,8 @@ def build_network(
     architecture : str
         Layers in the paper's notation, see `tigra.models.tigranet` and docs/architectures.md. The linear layer to
         the classes is added automatically.
-    image_shape : (int, int)
-        Height and width of the images.
+    image_shape : (int, int) or (int, int, 3)
+        Height and width of the images; the third number is for colour images (n, height, width, 3).
     n_classes : int
         Number of classes.
     seed : int
@@ -144,7 +144,8 @@ class Plan:
             _check_own_graph(graph, options)
         items = parse_architecture(options.architecture)
         shape = options.grid_shape
-        site = Site(options, shape, graph.n_nodes if graph else shape[0] * shape[1], graph=graph)
+        n_nodes = graph.n_nodes if graph else shape[0] * shape[1]
+        site = Site(options, shape, n_nodes, size=options.n_channels, graph=graph)
         steps, n_parameters = [], 0
         for kind, item in _with_unwritten(items, site, options.n_classes):
             kind.check(item, site)
@@ -183,7 +184,8 @@ class Plan:
     @property
     def cost(self) -> Cost:
         """Estimate of memory and work for one image."""
-        total = Cost(PREPARED * self.n_pixels, PREPARED * self.n_pixels)
+        n_numbers = PREPARED * self.n_pixels * self.options.n_channels
+        total = Cost(n_numbers, n_numbers)
         for kind, item, site in self.steps:
             total = total.plus(kind.cost(item.numbers, site))
         return total._replace(operations=total.operations * self._slowness)
@@ -267,7 +269,7 @@ def _check_built(kind: LayerKind, item: Item, site: Site, built: list[Layer]) ->
 
 def _check_own_graph(graph: Graph, options: BuildOptions) -> None:
     """Check that a custom graph has one node per pixel, and that no option of the grid is set."""
-    height, width = options.image_shape
+    height, width = options.image_shape[:2]
     if graph.n_nodes != height * width:
         raise UsageError(
             f"The graph has {graph.n_nodes} nodes, but images of {height}x{width} have {height * width} pixels; give"

@@ -1,4 +1,4 @@
-"""Classifier, the base class of all models: images (n, height, width) in, classes out."""
+"""Classifier, the base class of all models: images (n, height, width) or (n, height, width, 3) in, classes out."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Classifier:
         return None
 
     @property
-    def image_shape(self) -> tuple[int, int]:
-        """Height and width of the input images."""
+    def image_shape(self) -> tuple[int, ...]:
+        """Height and width of the input images, and 3 if they have colour."""
         return tuple(self.options.image_shape)
 
     @property
@@ -140,9 +140,8 @@ class Classifier:
             raise ShapeError(f"Images must all have the same size: {error}.") from error
         if images.size == 0:
             raise ShapeError(f"{self._expected}, got none; give at least one image.")
-        if images.ndim != 3 or images.shape[1:] != self.image_shape:
-            hint = "add a first axis to a single image" if images.shape == self.image_shape else "resize them"
-            raise ShapeError(f"{self._expected}, got {images.shape}; {hint}.")
+        if images.shape[1:] != self.image_shape:
+            raise ShapeError(f"{self._expected}, got {images.shape}; {self._hint(images.shape)}.")
         if not np.issubdtype(images.dtype, np.floating):
             raise ShapeError(
                 f"{self._expected} with real values in [0, 1], got {images.dtype}; divide 8-bit pixels by 255."
@@ -152,7 +151,7 @@ class Classifier:
     def checked_pixels(self, images: np.ndarray, numbers=None) -> np.ndarray:
         """Check the pixel values; `numbers` are the positions in the data set, for messages."""
         if not np.isfinite(images).all():
-            place = int((~np.isfinite(images)).any(axis=(1, 2)).argmax())
+            place = int((~np.isfinite(images)).reshape(len(images), -1).any(axis=1).argmax())
             bad = place if numbers is None else numbers[place]
             raise ShapeError(f"{self._expected} with finite pixels, but image {bad} has NaN or infinite ones.")
         if np.abs(images).max() > LARGEST_PIXEL:
@@ -179,7 +178,15 @@ class Classifier:
 
     @property
     def _expected(self) -> str:
-        return f"Expected images of shape (n, {self.image_shape[0]}, {self.image_shape[1]})"
+        return f"Expected images of shape (n, {', '.join(map(str, self.image_shape))})"
+
+    def _hint(self, shape: tuple[int, ...]) -> str:
+        """What to do about images of another shape."""
+        if shape == self.image_shape:
+            return "add a first axis to a single image"
+        if shape[1:] == self.image_shape[:2]:
+            return "the network was made for colour: give red, green and blue"
+        return "convert them to grey" if shape[1:3] == self.image_shape else "resize them"
 
 
 def accuracy(

@@ -1,4 +1,4 @@
-"""Network: a list of layers that maps images (n, height, width) to class scores."""
+"""Network: a list of layers that maps images (n, height, width) or (n, height, width, 3) to class scores."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from tigra.errors import TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
+from tigra.images.colour import opponent_maps
 from tigra.images.transforms import less_border, smooth
 from tigra.kernels.workspace import Workspace, aligned_empty
 from tigra.layers import Layer
@@ -161,9 +162,9 @@ class Network(Classifier):
     # --- signals in, scores out ---------------------------------------------------------------
 
     def prepare(self, images) -> np.ndarray:
-        """Check images (n, height, width), add the margin and smooth them; returns (n, N) in the network's dtype."""
+        """Check images, add the margin and smooth them; returns (n, N) or, for colour, (n, 3 N), as `dtype`."""
         images = self.checked(images)
-        prepared = np.empty((len(images), self.graph.n_nodes), self.dtype)
+        prepared = np.empty((len(images), self.options.n_channels * self.graph.n_nodes), self.dtype)
         for start in range(0, len(images), PREPARED_AT_ONCE):
             part = slice(start, start + PREPARED_AT_ONCE)
             prepared[part] = self.prepare_part(images[part], np.arange(len(images))[part])
@@ -174,6 +175,8 @@ class Network(Classifier):
         margin, pixels = self.options.margin, self.checked_pixels(images, numbers)
         if self.options.background == "border":
             pixels = less_border(pixels)
+        if pixels.ndim == 4:
+            pixels = opponent_maps(pixels).reshape(-1, *pixels.shape[1:3])
         framed = pixels
         if margin:  # faster than np.pad for one image
             height, width = self.options.grid_shape
@@ -182,9 +185,10 @@ class Network(Classifier):
         return smooth(framed, self.options.smoothing).reshape(len(images), -1).astype(self.dtype)
 
     def signal(self, prepared: np.ndarray) -> GraphSignal | np.ndarray:
-        """Convert rows (B, N) of `prepare` to the input of the first layer: one map (1, N, B), y_0 of the paper."""
-        values = aligned_empty((1, *prepared.T.shape), prepared.dtype)
-        values[0] = prepared.T
+        """Convert rows of `prepare` to the input of the first layer: one map (1, N, B), y_0 of the paper, or three."""
+        n_maps = self.options.n_channels
+        values = aligned_empty((n_maps, prepared.shape[1] // n_maps, len(prepared)), prepared.dtype)
+        values[:] = prepared.T.reshape(values.shape)
         return self.layers[0].image_input(values, self.options.grid_shape)
 
     def forward(self, signal, until: int | None = None):
@@ -343,7 +347,7 @@ class PreparedImages:
 
     def __init__(self, network: Network, images, largest: int = LARGEST_PREPARED):
         self.network, self.images = network, network.checked(images)
-        n_bytes = len(self.images) * network.graph.n_nodes * network.dtype.itemsize
+        n_bytes = len(self.images) * network.options.n_channels * network.graph.n_nodes * network.dtype.itemsize
         self.array = network.prepare(self.images) if n_bytes <= largest else None
 
     def __len__(self) -> int:

@@ -71,7 +71,7 @@ def compare(network: Network, path, images: np.ndarray | None = None, threads: i
     return Comparison(float(np.abs(probabilities - expected).max()), n_labels, runtime.__version__)
 
 
-def drawn_images(shape: tuple[int, int], n_images: int = N_IMAGES, seed: int = 0) -> np.ndarray:
+def drawn_images(shape: tuple[int, ...], n_images: int = N_IMAGES, seed: int = 0) -> np.ndarray:
     """Images of random strokes on a black background, (n, height, width) in [0, 1]; the same for the same seed.
 
     Examples

@@ -49,6 +49,8 @@ def export_onnx(network: Classifier, path, opset: int = OPSET) -> None:
 
 def onnx_model(network: Classifier, opset: int = OPSET) -> Any:
     """The ONNX model (`onnx.ModelProto`) of a network; arguments and errors as for `export_onnx`."""
+    if isinstance(network, Network) and network.options.n_channels == 3:
+        raise UsageError("Networks for colour images cannot be exported to ONNX yet; train with --colour no.")
     onnx = needed("onnx")
     newest = onnx.defs.onnx_opset_version()
     if not (isinstance(opset, (int, np.integer)) and LEAST_OPSET <= opset <= newest):

@@ -15,12 +15,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from tigra.errors import TrainingError, UsageError
 from tigra.experiments.methods import METHODS, NetworkMethod
+from tigra.images.background import find_background
 from tigra.models.build import Plan
 from tigra.models.classifier import LARGEST_PIXEL
 from tigra.models.loss import softmax
 from tigra.models.network import Network
 from tigra.options import BuildOptions, FitOptions
-from tigra.sklearn.images import as_images, read_rows, value_errors
+from tigra.sklearn.images import read_rows, value_errors
 from tigra.sklearn.parameters import OPTIONS, PARAMETERS, constructor, documented, real, seed_of
 from tigra.sklearn.training_set import WeightedImages, class_weights, distinct, held_out
 from tigra.training import Epoch, Training
@@ -37,7 +38,7 @@ class TIGraNetEstimator(BaseEstimator):
         Parameters
         ----------
         X : array-like (n, pixels), (n, height, width) or (n, height, width, 3)
-            Images; colour is converted to grey.
+            Images. In colour, the network gets luminance and two opponent colours.
         y : array-like (n,)
             Their classes, numbers or strings.
         sample_weight : array-like (n,), optional
@@ -91,7 +92,8 @@ class TIGraNetEstimator(BaseEstimator):
     def _train(self, images: WeightedImages, classes: np.ndarray, is_warm: bool) -> None:
         seed, threads = seed_of(self.seed, self.random_state), effective_n_jobs(self.n_jobs)
         train, valid = held_out(images, self.validation_fraction, seed)
-        options, fit = self._settled(len(classes), len(train.labels), seed)
+        background = find_background(train.images) if min(self.image_shape_[:2]) > 2 else "black"
+        options, fit = self._settled(len(classes), len(train.labels), seed, background)
         network = self._continued(options) if is_warm else Plan.of(options).network()
         network.class_names = [str(name) for name in classes]
         splits = tuple((part.images, part.labels) for part in (train, valid))
@@ -110,15 +112,15 @@ class TIGraNetEstimator(BaseEstimator):
                 raise
             warnings.warn(f"{error} The best epoch is kept.", ConvergenceWarning, stacklevel=4)
 
-    def _settled(self, n_classes: int, n_images: int, seed: int) -> tuple[BuildOptions, FitOptions]:
+    def _settled(self, n_classes: int, n_images: int, seed: int, background: str) -> tuple[BuildOptions, FitOptions]:
         """Return the options of the network and of the training: the recipe's, with the parameters that are given."""
         method = METHODS["tigranet"]
         assert isinstance(method, NetworkMethod)
         recipe = method.recipe(self.dataset, self.recipe)
         changes = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
         method.check_changes(changes, recipe)
-        height, width = self.image_shape_[:2]
-        return method.settled(recipe.with_changes(changes), (height, width), n_classes, n_images, seed)
+        sizes = self.image_shape_, n_classes, n_images
+        return method.settled(recipe.with_changes(changes), *sizes, seed, background)
 
     def _continued(self, options: BuildOptions) -> Network:
         """Return a copy of the network of the last `fit`, which must have the same options."""
@@ -129,8 +131,8 @@ class TIGraNetEstimator(BaseEstimator):
         return self.network_.with_parameters(self.network_.learned)
 
     def _images(self, rows: np.ndarray) -> np.ndarray:
-        """Return images (n, height, width) in which black is 0 and white is 1, as float32."""
-        images = (as_images(rows, self.image_shape_) - self.black_) / (self.white_ - self.black_)
+        """Return images of `image_shape_` in which black is 0 and white is 1, as float32."""
+        images = (rows.reshape(len(rows), *self.image_shape_) - self.black_) / (self.white_ - self.black_)
         if np.abs(images).max() > LARGEST_PIXEL:
             raise UsageError(
                 f"X has values from {rows.min():g} to {rows.max():g}, but black is {self.black_:g} and white is"

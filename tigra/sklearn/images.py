@@ -13,9 +13,9 @@ from sklearn.utils.validation import validate_data
 
 from tigra.errors import TigraError, UsageError
 from tigra.graph import check_shape
+from tigra.images.colour import LUMA
 
 FLOATS = [np.float64, np.float32]  # other types become the first
-LUMA = 0.299, 0.587, 0.114  # grey from red, green and blue, as Pillow converts
 
 
 @contextlib.contextmanager

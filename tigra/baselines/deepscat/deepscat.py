@@ -213,7 +213,7 @@ class DeepScat(Classifier):
     def __init__(self, options: DeepScatOptions, cache: Path | None = None):
         self.options, self.cache = options, cache
         order, octaves, dimension = read_deepscat(options.architecture, self.image_shape)
-        self.scattering = Scattering(order, octaves, self.image_shape, self.dtype)
+        self.scattering = Scattering(order, octaves, options.image_shape, self.dtype)
         self.scale = Standardise.init(self.scattering.n_features, np.float64)
         self.planes = AffinePCA.init(self.scattering.n_features, self.n_classes, dimension)
         self.class_names = [str(label) for label in range(self.n_classes)]

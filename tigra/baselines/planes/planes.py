@@ -16,7 +16,7 @@ class PlaneLayer(Layer):
     @classmethod
     def image_input(cls, values: np.ndarray, image_shape: tuple[int, int]) -> np.ndarray:
         """Return the image as one plane (1, H, W, B)."""
-        return values.reshape(1, *image_shape, -1)
+        return values.reshape(len(values), *image_shape, -1)
 
     def _check_planes(self, x, n_maps: int | None = None, smallest: int = 1) -> np.ndarray:
         """Return x; raise ShapeError unless it is planes (C, H, W, B) of enough pixels and C = n_maps, if given."""
