@@ -56,7 +56,7 @@ def here(place, monkeypatch):
 def test_training_on_a_folder_is_one_command(here):
     result = run("train", "shapes", *QUICK, "--test-rotations", "--out", "again.npz", "--epochs", "30")
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("shapes: SC[2, 2]-DP[60]-S[3]-FC[8], ") and result.stderr == ""
+    assert lines[0].startswith("shapes: SC[2, 2]-DP[60]-S[3]-FC[8], ") and "few test images" in result.stderr
     drawn = "valid and test drawn (15% of each class)"
     turned = "test rotated by [0, 360) degrees, cubic interpolation"
     assert lines[1] == f"16x16 grey, {drawn}, train and valid upright, {turned}"
