@@ -125,6 +125,7 @@ def test_an_architecture_text_of_megabytes_is_refused_at_once(tmp_path):
 
 
 def test_deepscat_is_estimated_too(monkeypatch):
+    tigra.build_deepscat("W[1, 2]-PCA[1]", (16, 16), 2).features(np.zeros((1, 16, 16)))  # loads SciPy
     model = tigra.build_deepscat("W[1, 2]-PCA[1]", (16, 16), 2)
     tracemalloc.start()
     model.features(np.zeros((1, 16, 16)))
