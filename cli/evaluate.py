@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from tigra.experiments.invariance import MIRRORED, measure_invariance
-from tigra.experiments.report.counts import Counts, calibration_error, outcomes
+from tigra.experiments.report.counts import Counts, outcomes
 from tigra.experiments.report.page import Report, confident_mistakes, page
 from tigra.experiments.report.remarks import remarks
 from tigra.experiments.report.turning import accuracy_by_angle
@@ -122,17 +122,25 @@ def _accuracy(loaded, splits, model, runs, seed, threads, progress, with_page) -
     mean, std = float(np.mean(values)), float(np.std(values, ddof=1)) if runs > 1 else 0.0
     counts = Counts.of(network.class_names, tests)
     is_weighted = loaded.training.get("options", {}).get("class_weights", "none") != "none"
-    error = float(np.mean([calibration_error(test.probabilities, test.labels) for test in tests]))
+    found = [test.calibration for test in tests]
+    calibration = {name: float(np.mean([entry[name] for entry in found])) for name in found[0]}
     report = {"runs": runs, "accuracy": {"mean": mean, "std": std, "values": values}, **counts.to_json()}
-    report |= {"calibration_error": error, "remarks": remarks(counts, splits, network, is_weighted)}
+    report |= calibration | {"remarks": remarks(counts, splits, network, is_weighted)}
     over = f" +- {percent(std)} over {runs} runs" if runs > 1 else ""
     interval = " to ".join(percent(limit) for limit in counts.interval)
     text = (
         f"{percent(mean)}{over} on {n} test images of {splits.name}, 95 % interval {interval}\n{_by_class(counts)}\n"
-        f"mean recall of the classes {percent(counts.macro_recall)}, expected calibration error {percent(error)}\n"
+        f"mean recall of the classes {percent(counts.macro_recall)}, {_calibration(report)}\n"
         f"{splits.protocol}"
     )
     return report, text, _page(network, splits, model, counts, report, tests, seed, threads) if with_page else ""
+
+
+def _calibration(report: dict) -> str:
+    """Return the calibration error in words."""
+    before = report.get("calibration_error_before")
+    was = "" if before is None else f" ({percent(before)} before calibration)"
+    return f"expected calibration error {percent(report['calibration_error'])}{was}"
 
 
 def _by_class(counts: Counts) -> str:
@@ -155,7 +163,7 @@ def _page(network, splits, model, counts, report, tests, seed, threads) -> str:
             protocol=splits.protocol,
             counts=counts,
             remarks=[*splits.notes, *report["remarks"]],
-            facts={"Expected calibration error": percent(report["calibration_error"])},
+            facts={"Calibration": _calibration(report)},
             curve=accuracy_by_angle(network, splits, threads),
             mistakes=confident_mistakes(tests[0], first.images, network.class_names),
         )

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 import click
-import numpy as np
 
 from tigra.errors import printable
 from tigra.files.atomic import check_writable
 from tigra.files.csv_rows import distinct_columns, safe_path
 from tigra.model_file import load_model
 
+from .shared.judging import Judge
 from .shared.options import (
     import_option,
     json_option,
@@ -33,8 +33,20 @@ SHOWN = 5  # classes printed; with more, only the three most likely
     "--csv",
     "csv_file",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="Write a table to this CSV file: path, label, probability, one column per class, and error. '-' is standard"
-    " output.",
+    help="Write a table to this CSV file: path, label, probability, one column per class, distance, doubt and"
+    " error. '-' is standard output.",
+)
+@click.option(
+    "--reject",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="P",
+    help="Give no label to pictures whose highest probability is below P, such as 0.9.",
+)
+@click.option(
+    "--explain",
+    type=click.Path(file_okay=False),
+    help="Write a heat map of each picture to this folder: red pixels speak for the predicted class, blue against it.",
 )
 @recursive_option
 @invert_option
@@ -42,7 +54,7 @@ SHOWN = 5  # classes printed; with more, only the three most likely
 @import_option
 @json_option
 @click.pass_context
-def predict(ctx, model, paths, csv_file, recursive, invert, threads, as_json):
+def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, threads, as_json):
     """Predict the class of each picture.
 
     MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. PATH is a
@@ -50,6 +62,9 @@ def predict(ctx, model, paths, csv_file, recursive, invert, threads, as_json):
     the model's image size with their aspect ratio kept. They are read one after the other, so a folder
     may have any number of them. If a picture cannot be read, the command reports it on standard error
     or in the table, predicts the others, and ends with exit status 1.
+
+    The distance compares a picture with those of the training. It is 1 for the most unusual of 100
+    validation pictures; pictures beyond that are said to be unlike the training.
 
     \b
     Example:
@@ -62,7 +77,8 @@ def predict(ctx, model, paths, csv_file, recursive, invert, threads, as_json):
         check_writable(csv_file, "the table", "--csv")
     loaded = load_model(model)
     with Progress() as progress, batches_of(loaded, paths, recursive, invert, threads) as batches:
-        results = predictions(loaded.network, batches, threads, progress)
+        judge = Judge(loaded, reject, explain)
+        results = predictions(judge, batches, threads, progress)
         if csv_file:
             counts = _table(ctx, csv_file, loaded.network.class_names, results)
             _tell(model, csv_file, counts, as_json)
@@ -72,19 +88,15 @@ def predict(ctx, model, paths, csv_file, recursive, invert, threads, as_json):
     ctx.exit(1 if n_bad else 0)
 
 
-def predictions(network, batches, threads, progress) -> Iterator[dict]:
-    """Yield {"image", "label", "probabilities"} or {"image", "error"} for each picture."""
+def predictions(judge: Judge, batches, threads, progress) -> Iterator[dict]:
+    """Yield the judgement of each picture, or {"image", "error"}."""
     n_done = 0
     progress.show("reading")
     for paths, errors, images in batches:
-        rows = iter(network.predict_proba(images, threads) if len(images) else ())
+        good = [path for path, error in zip(paths, errors, strict=True) if not error]
+        found = iter(judge(good, images, threads))
         for path, error in zip(paths, errors, strict=True):
-            if error:
-                yield {"image": path, "error": error}
-                continue
-            row = [round(float(p), 6) for p in next(rows)]
-            label = network.class_names[int(np.argmax(row))]
-            yield {"image": path, "label": label, "probabilities": dict(zip(network.class_names, row, strict=True))}
+            yield {"image": path, "error": error} if error else next(found)
         n_done += len(paths)
         progress.show(f"predicted {n_done} pictures")
 
@@ -100,7 +112,9 @@ def _print(model, results, as_json, progress) -> int:
         if "error" in result:
             say(f"Error: {result['error']}", err=True)
         elif not as_json:
-            say(f"{printable(result['image'])}: {result['label']}  ({_in_words(result['probabilities'])})")
+            doubt = f"  {result['doubt']}" if result["doubt"] else ""
+            label = "no label" if result["label"] is None else result["label"]
+            say(f"{printable(result['image'])}: {label}  ({_in_words(result['probabilities'])}){doubt}")
     if as_json:
         print_json({"model": model, "predictions": kept})
     return n_bad
@@ -108,16 +122,16 @@ def _print(model, results, as_json, progress) -> int:
 
 def _table(ctx, path, class_names, results) -> Counter:
     """Write a CSV file as the results come; Ctrl-C keeps the rows so far."""
-    columns = "path", "label", "probability", "error"
-    header = [*columns[:3], *distinct_columns(class_names, columns), "error"]
+    first, last = ("path", "label", "probability"), ("distance", "doubt", "error")
+    header = [*first, *distinct_columns(class_names, first + last), *last]
     counts: Counter = Counter(pictures=0, errors=0)
 
     def lines():
         yield header
         for result in results:
             row = result.get("probabilities", dict.fromkeys(class_names, ""))
-            found = [result.get("label", ""), max(row.values()), *row.values(), result.get("error", "")]
-            yield [safe_path(result["image"]), *found]
+            found = [result.get("label") or "", max(row.values()), *row.values()]
+            yield [safe_path(result["image"]), *found, *(result.get(name, "") for name in last)]
             counts.update(pictures=1, errors="error" in result)
 
     try:

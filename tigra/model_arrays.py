@@ -14,6 +14,7 @@ from tigra.datasets.learned import Learned
 from tigra.errors import ModelFileError
 from tigra.graph import Graph, check_shape, grid_graph
 from tigra.options import LARGEST_IMAGE
+from tigra.training.familiarity import Familiar
 
 LEARNED = "learned/pictures"
 
@@ -112,3 +113,20 @@ def learned_in(archive, members, meta: dict, image_shape, file_size: int) -> tup
         raise ModelFileError("its record of learned pictures is impossible")
     name = f"{LEARNED}.npy"
     return Learned(array_in(archive, members[name], np.broadcast_to(np.uint64(0), n_pictures)), facts["shape"]), [name]
+
+
+def familiar_in(archive, members, meta: dict) -> tuple[Familiar | None, list[str]]:
+    """(features of training images, names of their members); None if the file does not have them."""
+    facts = meta.get("familiar")
+    if facts is None:
+        return None, []
+    n_images, n_inputs, limit = (facts[name] for name in ("images", "inputs", "limit"))
+    is_whole = all(type(n) is int and 1 <= n <= LARGEST_IMAGE for n in (n_images, n_inputs))
+    if not is_whole or n_images * n_inputs > LARGEST_IMAGE or type(limit) is not float:
+        raise ModelFileError("its record of familiar features is impossible")
+    likes = {
+        "familiar/features.npy": np.broadcast_to(np.float32(0), (n_images, n_inputs)),
+        "familiar/scale.npy": np.broadcast_to(np.float32(0), n_inputs),
+    }
+    features, scale = (array_in(archive, members[name], like) for name, like in likes.items())
+    return Familiar(features, scale, limit), list(likes)

@@ -3,6 +3,7 @@
     meta.json                      format, version, kind of model, its options, class names, training
     layers/00.SpectralConv.alpha.npy ...   parameters and constants, one array per file
     graph/*.npy                    the custom graph, if the network has one
+    familiar/*.npy                 features of training images, to notice unusual ones
     learned/pictures.npy           which pictures it was trained on (`tigra.datasets.learned`), sorted
     resume/*.npy                   the state of a training run, finished or not
 
@@ -26,11 +27,12 @@ from tigra.datasets.learned import Learned
 from tigra.errors import ModelFileError, TigraError, UnknownLayerError
 from tigra.files.atomic import check_writable, write_atomically
 from tigra.graph import Graph, GridGraph
-from tigra.model_arrays import LEARNED, array_in, graph_arrays, graph_in, learned_in, packed
+from tigra.model_arrays import LEARNED, array_in, familiar_in, graph_arrays, graph_in, learned_in, packed
 from tigra.models.classifier import MODEL_KINDS, Classifier
 from tigra.models.network import Network
 from tigra.option_fields import short
 from tigra.options import LARGEST_IMAGE
+from tigra.training.familiarity import Familiar
 from tigra.version import __version__
 
 __all__ = ["Model", "check_writable", "load", "load_model", "save", "write_atomically"]
@@ -86,7 +88,7 @@ def save(network: Classifier, path, training: dict | None = None, resume: tuple[
     _check_complete(network)
     graph = network.own_graph
     training = dict(training or {})
-    learned = training.pop("learned", None)
+    learned, familiar = training.pop("learned", None), training.pop("familiar", None)
     meta = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -98,6 +100,11 @@ def save(network: Classifier, path, training: dict | None = None, resume: tuple[
         "resume": resume[1] if resume else None,
     }
     arrays = dict(_named_arrays(network))
+    if network.temperature != 1:
+        meta["temperature"] = network.temperature
+    if isinstance(familiar, Familiar):
+        meta["familiar"] = {"images": len(familiar.features), "inputs": len(familiar.scale), "limit": familiar.limit}
+        arrays |= {"familiar/features": familiar.features, "familiar/scale": familiar.scale}
     if isinstance(learned, Learned):
         meta["learned"] = {"pictures": len(learned), "shape": list(learned.shape)}
         arrays[LEARNED] = learned.numbers
@@ -228,9 +235,12 @@ def _unpacked(archive: zipfile.ZipFile) -> Model:
         expected |= {f"resume/{name}": network.learned for name in ("current", "best")}
         expected |= {f"resume/{name}": network.parameters for name in ("adam_mean", "adam_square")}
     learned, of_learned = learned_in(archive, members, meta, network.image_shape, file_size)
+    familiar, of_familiar = familiar_in(archive, members, meta)
     meta["training"].pop("learned", None)
+    meta["training"].pop("familiar", None)
+    meta["training"] |= {"familiar": familiar} if familiar is not None else {}
     meta["training"] |= {"learned": learned} if learned is not None else {}
-    if set(members) != {"meta.json", *of_learned, *(f"{name}.npy" for name in (*expected, *of_graph))}:
+    if set(members) != {"meta.json", *of_learned, *of_familiar, *(f"{name}.npy" for name in (*expected, *of_graph))}:
         raise ModelFileError("its arrays are not those of its architecture")
     found = {name: array_in(archive, members[f"{name}.npy"], like) for name, like in expected.items()}
     for name, array in _named_arrays(network):
@@ -313,6 +323,10 @@ def _network(meta: dict, graph: Graph | None, file_size: int) -> Classifier:
     if not _are_names(meta["class_names"], network.n_classes):
         raise ModelFileError("its class names do not fit")
     network.class_names = meta["class_names"]
+    temperature = meta.get("temperature", 1.0)
+    if type(temperature) is not float or not 1e-3 <= temperature <= 1e3:
+        raise ModelFileError("its temperature is impossible")
+    network.temperature = temperature
     return network
 
 

@@ -225,7 +225,7 @@ def test_predict_names_classes_and_probabilities(here):
     for entry, label, row in zip(
         content["predictions"], network.predict(images), network.predict_proba(images), strict=True
     ):
-        assert set(entry) == {"image", "label", "probabilities"} and entry["label"] == str(label)
+        assert set(entry) == {"image", "label", "probabilities", "distance", "doubt"} and entry["label"] == str(label)
         assert list(entry["probabilities"].values()) == pytest.approx(list(row), abs=1e-5)
     first = content["predictions"][0]
     line = run("predict", "model.npz", "digit0.png").stdout

@@ -41,7 +41,7 @@ def rows_of(path):
 def test_a_folder_becomes_a_table(pictures):
     run("predict", MODEL, "photos", "--recursive", "--csv", "out.csv", expect=1)
     rows = rows_of("out.csv")
-    assert list(rows[0]) == ["path", "label", "probability", "0", "1", "2", "error"]
+    assert list(rows[0]) == ["path", "label", "probability", "0", "1", "2", "distance", "doubt", "error"]
     assert [row["path"] for row in rows] == [
         *(f"photos/{name}" for name in ("=b.png", "a.png", "c,\n.png", "note.txt")),
         *("photos/inside/d.png", "photos/inside/e.png"),
@@ -70,7 +70,8 @@ def test_cells_cannot_become_formulas_and_names_of_columns_stay_apart(pictures, 
     tigra.save(network, "odd.npz")
     run("predict", "odd.npz", "=b.png", "--csv", "out.csv")
     (row,) = rows_of("out.csv")
-    columns = ["path", "label", "probability", "error (class)", "'=cmd", "path (class)", "error"]
+    columns = ["path", "label", "probability", "error (class)", "'=cmd", "path (class)"]
+    columns += ["distance", "doubt", "error"]
     assert list(row) == columns and row["path"] == "./=b.png" and Path(row["path"]).exists()
     assert safe_path(os.fsdecode(b"\xff.png")) == r"\xff.png"
 

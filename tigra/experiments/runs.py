@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 
 from tigra.baselines.deepscat.fitting import fit_deepscat
 from tigra.baselines.nearest import NearestNeighbour
-from tigra.datasets.splits import Splits, split_hash
-from tigra.experiments.report.counts import Counts, calibration_error, outcomes
+from tigra.datasets.splits import Splits, split_hash, train_and_valid
+from tigra.experiments.report.counts import Counts, outcomes
 from tigra.experiments.report.remarks import remarks
 from tigra.files.cache import cache_folder
 from tigra.model_file import save
 from tigra.models.classifier import Classifier
 from tigra.training import Training
+from tigra.training.familiarity import Familiar
+from tigra.training.temperature import fitted_temperature
 
 SAVE_EVERY = 10  # seconds between saves
 
@@ -107,6 +109,7 @@ class NetworkRun(Run):
 
     def __init__(self, training: Training, splits: Splits):
         self.training, self.splits = training, splits
+        self.familiar: Familiar | None = None
         self.is_weighted = training.options.class_weights != "none"
 
     @property
@@ -121,6 +124,13 @@ class NetworkRun(Run):
         training.on_progress = lambda what, done, total: watch.show(what + self._so_far(), done, total)
         for _ in training.steps():
             yield
+
+    def _calibrate(self) -> None:
+        """Fit the temperature to the validation images, and note what training images look like to the network."""
+        training, network = self.training, self.training.network
+        train, valid = train_and_valid(self.splits)
+        network.temperature = fitted_temperature(network.scores(valid.images, training.threads), valid.labels)
+        self.familiar = Familiar.of(network, train, valid, training.options.seed, training.threads)
 
     def _so_far(self) -> str:
         """Return the results so far, for a live line."""
@@ -149,14 +159,17 @@ class NetworkRun(Run):
         return f"best epoch {self.facts['best_epoch']} of {self.facts['epochs']} (by upright validation)"
 
     def save(self, path, report: dict | None = None, **more) -> None:
-        """Save the best network so far, its history, and the state to resume from."""
+        """Save the best network so far, its history, and the state to resume from; at the end, calibrate it first."""
         training, best = self.training, self.training.best_epoch
+        if training.is_finished and self.familiar is None:
+            self._calibrate()
         facts = {
             "options": asdict(training.options),
             "best_epoch": best.number if best else 0,
             "history": [asdict(epoch) for epoch in training.history],
         }
         resume = None if training.is_finished else training.snapshot()
+        facts |= {"familiar": self.familiar} if self.familiar is not None else {}
         save(self.model, path, self._data_facts(report) | facts | more, resume)
 
 
@@ -322,6 +335,6 @@ def run_report(
         "protocol": splits.protocol,
         "notes": list(splits.notes),
         "accuracy": {name: float((some.predicted == some.labels).mean()) for name, some in found.items()},
-        "test": counts.to_json() | {"calibration_error": calibration_error(test.probabilities, test.labels)},
+        "test": counts.to_json() | test.calibration,
         "remarks": remarks(counts, splits, model, is_weighted),
     }

@@ -49,6 +49,8 @@ class Classifier:
         Names of the classes, by class number.
     at_once : int
         Number of images between two progress reports.
+    temperature : float
+        Scores are divided by it before the softmax; 1 unless it was fitted to validation images.
     """
 
     kind = ""
@@ -58,6 +60,7 @@ class Classifier:
     n_parameters: int
     own_graph: Graph | None = None
     at_once = 1024
+    temperature = 1.0
 
     def keep_features_in(self, folder) -> None:
         """Cache features in a folder if they are slow to compute; does nothing for most classifiers."""
@@ -112,8 +115,9 @@ class Classifier:
         return self.probabilities(self.scores(images, threads))
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Class probabilities (n, n_classes) from scores (n, n_classes)."""
-        return softmax(scores.T).T
+        """Class probabilities (n, n_classes) from scores (n, n_classes): softmax(scores / temperature)."""
+        columns = scores.T if self.temperature == 1 else scores.T / scores.dtype.type(self.temperature)
+        return softmax(columns).T
 
     def predict(self, images, threads: int = 1) -> np.ndarray:
         """Most likely class of each image.

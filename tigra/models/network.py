@@ -251,6 +251,24 @@ class Network(Classifier):
         place = self._feature_place
         return [f"layer{place}_{name}" for name in self.layers[place].feature_names(n_features)]
 
+    def embedding(self, images, threads: int = 1) -> np.ndarray:
+        """Inputs of the last layer, in which images of one class are close together.
+
+        Parameters
+        ----------
+        images : array (n, height, width)
+            Floating-point pixels in [0, 1].
+        threads : int
+            Worker threads; the result does not depend on their number.
+
+        Returns
+        -------
+        array (n, n_inputs)
+            One row per image.
+        """
+        rows = self._through(images, len(self.layers) - 1, threads)
+        return rows.reshape(len(rows), -1)
+
     @property
     def _feature_place(self) -> int:
         """Number of the layer whose output `features` returns."""

@@ -10,17 +10,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tigra.models.classifier import Classifier
+from tigra.models.loss import softmax
 
 Z = 1.959964  # a 95 % interval is this many standard deviations wide on each side
 N_BINS = 15  # of probabilities, for the calibration error
 
 
 class Outcomes(NamedTuple):
-    """True and predicted class numbers (n,), and class probabilities (n, C) of test images."""
+    """True and predicted class numbers (n,), and class probabilities (n, C) of test images.
+
+    `before` has the probabilities without the fitted temperature, if there is one.
+    """
 
     labels: np.ndarray
     predicted: np.ndarray
     probabilities: np.ndarray
+    before: np.ndarray | None = None
+
+    @property
+    def calibration(self) -> dict[str, float]:
+        """The calibration error, and without the fitted temperature."""
+        found = {"calibration_error": calibration_error(self.probabilities, self.labels)}
+        if self.before is not None:
+            found["calibration_error_before"] = calibration_error(self.before, self.labels)
+        return found
 
 
 def outcomes(
@@ -31,13 +44,16 @@ def outcomes(
 ) -> Outcomes:
     """Classify images in parts; `on_progress` is called with (what, done, total)."""
     images, labels = network.checked(split.images), np.asarray(split.labels)
-    predicted, probabilities = [], []
+    predicted, probabilities, before = [], [], []
     for start in range(0, len(images), network.at_once):
         scores = network.scores(images[start : start + network.at_once], threads)
         predicted.append(scores.argmax(axis=1))
         probabilities.append(network.probabilities(scores))
+        if network.temperature != 1:
+            before.append(softmax(scores.T).T)
         on_progress("measuring the accuracy", min(start + network.at_once, len(images)), len(images))
-    return Outcomes(labels, np.concatenate(predicted), np.concatenate(probabilities))
+    uncalibrated = np.concatenate(before) if before else None
+    return Outcomes(labels, np.concatenate(predicted), np.concatenate(probabilities), uncalibrated)
 
 
 def wilson(accuracy: float, n: int) -> tuple[float, float]:

@@ -43,7 +43,7 @@ def accuracy_by_angle(
     images, labels = splits.test_upright.images[rows], splits.test_upright.labels[rows]
     interpolation, points = splits.options.get("interpolation", "cubic"), []
     for degrees in range(0, 360, STEP):
-        turned = rotate(images, np.full(len(images), float(degrees)), interpolation)
+        turned = rotate(images, np.full(len(images), float(degrees)), interpolation, background=splits.entering)
         found = outcomes(network, Split(turned, labels), threads)
         right = found.probabilities[np.arange(len(labels)), labels]
         points.append((float(degrees), float((found.predicted == labels).mean()), float(right.mean())))
