@@ -9,6 +9,7 @@ HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tigra" / "version.py").read_text()).group(1)
 LINK = re.compile(r"(```.*?```|`[^`\n]*`)|(!?\[([^\[\]]*)\])\(([^()\s]+)\)", re.DOTALL)  # code, or a link or picture
 
+BROWSER = ["playwright>=1.45"]  # tests of the playground; the browser itself is the system's Chromium
 DOCS = [  # the site is built with warnings as errors, so each has an upper limit
     "sphinx>=8.1,<10",
     "myst-nb>=1.2,<2",
@@ -52,7 +53,7 @@ if __name__ == "__main__":  # tests import this file for the function above
         python_requires=">=3.10",
         packages=[*find_packages(include=["tigra", "tigra.*"]), *renamed("cli"), *renamed("data")],
         package_dir={"tigra_cli": "cli", "tigra_data": "data"},
-        package_data={"tigra": ["py.typed"], "tigra_data": ["*.npz", "README.md"]},
+        package_data={"tigra": ["py.typed", "playground/static/*"], "tigra_data": ["*.npz", "README.md"]},
         install_requires=[
             "numpy>=1.26",
             "scipy>=1.13",
@@ -63,6 +64,7 @@ if __name__ == "__main__":  # tests import this file for the function above
             "threadpoolctl>=3.1",  # holds BLAS to one thread, so that results do not depend on threads
         ],
         extras_require={
+            "browser": BROWSER,
             "docs": DOCS,
             "figures": ["matplotlib>=3.7"],
             "onnx": ["onnx>=1.16", "onnxruntime>=1.18"],
@@ -78,6 +80,7 @@ if __name__ == "__main__":  # tests import this file for the function above
                 "onnxruntime>=1.18",
                 "nbclient>=0.10,<1",  # runs docs/first_gradient.ipynb
                 "ipykernel>=6.29,<8",
+                *BROWSER,
                 *DOCS,
             ],
         },

@@ -22,6 +22,7 @@ COMMANDS = {
     "data": "List, fetch, verify and show the data sets.",
     "info": "Show the architecture, options and training results of a model.",
     "figures": "Draw what a model has learned and how it processes images.",
+    "playground": "Show a network at work on a page in the browser.",
     "export": "Write a model as an ONNX file, to run it without tigra.",
     "equivariance": "Measure how equivariant filters and products are to rotations and shifts, at five resolutions.",
     "gradcheck": "Compare every hand-written gradient with finite differences.",

@@ -22,7 +22,7 @@ ROOMS = """
     model_arrays
     model_file
     experiments gradcheck figures onnx
-    sklearn moved
+    playground sklearn moved
     __init__ __main__
 """  # rooms on one line do not import each other
 LEVELS = {room: level for level, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}

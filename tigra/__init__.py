@@ -19,6 +19,7 @@ The other packages and modules support them:
     experiments/    recipes, methods, runs, tables, records, reproduction
     figures/        all plots, and the numbers they show
     onnx/           export to ONNX, and comparison with onnxruntime
+    playground/     the page of `tigra playground`, its server and its answers
     sklearn/        estimators for scikit-learn; not imported by `import tigra`
 
     errors.py       exceptions                  options.py      all options (option_fields.py: their base class)

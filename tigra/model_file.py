@@ -360,9 +360,10 @@ def packaged_models() -> dict[str, Path]:
         folder = resources.files("tigra_data")
     except ModuleNotFoundError:  # a source tree that was never installed
         return {}
-    files = sorted(Path(str(entry)) for entry in folder.iterdir())
-    return {
+    files = [Path(str(entry)) for entry in folder.iterdir()]
+    models = {
         path.name[len(PREFIX) : -len(ENDING)]: path
         for path in files
         if path.name.startswith(PREFIX) and path.name.endswith(ENDING)
     }
+    return dict(sorted(models.items()))
