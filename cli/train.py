@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from tigra.datasets import DATASETS, load_dataset
-from tigra.datasets.loading import dataset_options
+from tigra.datasets.loading import dataset_options, is_own_data
+from tigra.datasets.npz.files import ENDING
 from tigra.errors import DatasetError, ModelFileError
 from tigra.experiments.methods import find_method
 from tigra.experiments.recipe import Recipe
@@ -84,8 +85,9 @@ def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
     """Train a network and save it.
 
     DATASET is mnist-012, which comes with tigra, one of mnist-rot, mnist-trans and eth-80 ('tigra data
-    list'), or a folder of your own pictures. The folder has one subfolder per class, or subfolders
-    train, valid and test that each have one per class.
+    list'), a folder of your own pictures, or an .npz file. The folder has one subfolder per class, or
+    subfolders train, valid and test that each have one per class. The file has the arrays train_images
+    and train_labels, and may have val_... and test_...
 
     Settings that you do not give come from the recipe of the data set. The best epoch is chosen on
     upright validation images; test images are used only for the report. An existing model file is
@@ -126,9 +128,11 @@ def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
 def default_name(dataset) -> str:
     """Return the default name of the model file: the data set or folder, plus .npz.
 
-    >>> default_name("mnist-012"), default_name("photos/pets/")
-    ('mnist-012.npz', 'pets.npz')
+    >>> default_name("mnist-012"), default_name("photos/pets/"), default_name("arrays/cells.npz")
+    ('mnist-012.npz', 'pets.npz', 'cells-model.npz')
     """
+    if dataset and dataset.endswith(ENDING):  # never the data itself
+        return f"{Path(dataset).stem}-model.npz"
     return f"{dataset if dataset in DATASETS else Path(dataset or '.').resolve().name or 'model'}.npz"
 
 
@@ -167,6 +171,8 @@ def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
     of_data = given_options(settings)
     check_options(dataset, of_data, settings["data_dir"])
     of_data |= _of_both(dataset, method, settings, of_data)
+    if os.path.exists(out) and os.path.exists(dataset) and os.path.samefile(out, dataset):
+        raise click.UsageError(f"--out {out} would replace the data set; choose another name.")
     check_writable(out)
     if settings["size"]:
         method.check_size(recipe, settings["size"])
@@ -196,9 +202,9 @@ def _resumed(ctx, path, dataset, threads, load) -> Run:
     model = load_model(path)
     check_resumable(model, path)
     trained_on = model.training.get("dataset")
-    if dataset not in (None, trained_on) and (trained_on in DATASETS or not os.path.isdir(dataset)):
+    if dataset not in (None, trained_on) and (trained_on in DATASETS or not is_own_data(dataset)):
         raise click.UsageError(f"{path} was trained on {trained_on}, got {dataset}; leave out DATASET.")
-    if trained_on and trained_on not in DATASETS and not os.path.isdir(dataset or trained_on):
+    if trained_on and trained_on not in DATASETS and not is_own_data(dataset or trained_on):
         raise click.UsageError(
             f"The folder {trained_on} does not exist; give its new place: tigra train FOLDER --resume {path}."
         )

@@ -150,12 +150,11 @@ def given_options(parameters: dict) -> dict:
 
 def check_options(dataset, options: dict, data_dir=None) -> None:
     """Raise click.UsageError for an option that the data set does not have."""
-    from tigra.datasets.loading import DATASETS, dataset_options
+    from tigra.datasets.loading import dataset_options, is_own_data
 
-    if data_dir and dataset not in DATASETS and os.path.isdir(dataset):
-        raise click.UsageError(
-            f"--data-dir is for MNIST and ETH-80, got the folder of pictures {dataset}; leave out --data-dir."
-        )
+    if data_dir and is_own_data(dataset):
+        kind = "folder of pictures" if os.path.isdir(dataset) else "file"
+        raise click.UsageError(f"--data-dir is for MNIST and ETH-80, got the {kind} {dataset}; leave out --data-dir.")
     known = dataset_options(dataset)
     for name in options:
         if name not in known:

@@ -9,7 +9,8 @@ from functools import partial
 import click
 
 from tigra.datasets.folders import load_test_folder
-from tigra.datasets.loading import DATASETS, load_dataset
+from tigra.datasets.loading import DATASETS, is_own_data, load_dataset
+from tigra.datasets.npz.loading import load_test_arrays
 from tigra.datasets.splits import split_hash
 from tigra.errors import DatasetError, TigraError, UsageError
 
@@ -24,10 +25,10 @@ def checked_dataset(model: str, loaded, dataset, given: dict, data_dir, command:
     dataset = dataset or trained_on
     if dataset is None:
         raise click.UsageError(f"{model} does not record its data set; choose one of {', '.join(DATASETS)}.")
-    if dataset not in DATASETS and not os.path.isdir(dataset) and dataset == trained_on:
+    if dataset not in DATASETS and not is_own_data(dataset) and dataset == trained_on:
         raise click.UsageError(
-            f"{dataset} is neither a folder that exists nor a data set that is registered; give the folder's new place"
-            f" ({command}), or import the module that registers it with --import."
+            f"{dataset} is neither a folder or file that exists nor a data set that is registered; give its new"
+            f" place ({command}), or import the module that registers it with --import."
         )
     check_options(dataset, given, data_dir)
     return dataset
@@ -37,13 +38,16 @@ def splits_for(model: str, loaded, dataset, given: dict, data_dir, threads, prog
     """Load the data set, split as in training; from a folder, all images that were not trained on."""
     record, network = loaded.training, loaded.network
     is_same, stored = dataset == record.get("dataset"), record.get("dataset_options", {})
-    load_folder = partial(load_test_folder, threads=threads, on_progress=loading(progress))
+    load_own = partial(load_test_folder, threads=threads, on_progress=loading(progress))
     if dataset not in DATASETS:
         wanted = "invert", "test_rotations", "interpolation"
         options = {name: value for name, value in (stored | given).items() if name in wanted}
         options["background"] = picture_background(loaded)
         learned, note = _learned(record, data_dir, threads, progress)
-        splits = load_folder(dataset, network.image_shape, network.class_names, learned, **options)
+        if not os.path.isdir(dataset):
+            options.pop("invert", None)
+            load_own = partial(load_test_arrays)
+        splits = load_own(dataset, network.image_shape, network.class_names, learned, **options)
         return replace(splits, notes=(*splits.notes, *note))
     load = partial(load_dataset, data_dir=data_dir, threads=threads, on_progress=loading(progress))
     splits = load(dataset, **(stored if is_same else {}) | given)

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 import click
 import numpy as np
 
-from tigra.errors import ImageError
+from tigra.datasets.npz.files import ENDING, ArrayImages, is_array_file
+from tigra.datasets.npz.loading import load_images
+from tigra.errors import DatasetError, ImageError
 from tigra.files.regular import open_regular
 from tigra.images.pictures import decode_image
-from tigra.images.streaming import Batch, decoded_batches, list_files
+from tigra.images.streaming import Batch, Listed, decoded_batches, list_files
 from tigra.model_file import Model
 
 from .model_data import picture_background
@@ -33,7 +35,14 @@ def reader_of(loaded: Model, invert: bool) -> Callable[[str], np.ndarray]:
     shape, background = loaded.network.image_shape, picture_background(loaded)
     invert ^= loaded.training.get("dataset_options", {}).get("invert") is True
 
+    arrays: dict[str, ArrayImages] = {}
+
     def read(path: str) -> np.ndarray:
+        container, _, row = path.rpartition("[")
+        if container.endswith(ENDING):  # one of `_listed`
+            if container not in arrays:
+                arrays[container] = load_images(container, shape, background)
+            return arrays[container][int(row.rstrip("]"))]
         try:
             with open_regular(path) as file:
                 return decode_image(file, path, shape, invert, background)
@@ -43,12 +52,24 @@ def reader_of(loaded: Model, invert: bool) -> Callable[[str], np.ndarray]:
     return read
 
 
+def _listed(paths, recursive: bool) -> Iterator[Listed]:
+    """Yield the files to read; of a file of arrays every image, called FILE.npz[0], FILE.npz[1], ..."""
+    for path in paths:
+        if not is_array_file(path):
+            yield from list_files([path], recursive)
+            continue
+        try:
+            n_images = len(load_images(path, (1, 1)))
+        except DatasetError as error:
+            yield Listed(path, str(error))
+            continue
+        yield from (Listed(f"{path}[{row}]") for row in range(n_images))
+
+
 @contextlib.contextmanager
 def batches_of(loaded: Model, paths, recursive: bool, invert: bool, threads: int) -> Iterator[Iterator[Batch]]:
     """Yield the stream of pictures; warnings of Pillow, about unusual metadata, are not shown."""
-    batches = decoded_batches(
-        list_files(paths, recursive), reader_of(loaded, invert), loaded.network.image_shape, threads
-    )
+    batches = decoded_batches(_listed(paths, recursive), reader_of(loaded, invert), loaded.network.image_shape, threads)
     with warnings.catch_warnings(), contextlib.closing(batches):  # type: ignore[type-var]  # a generator
         warnings.filterwarnings("ignore", module="PIL")
         yield batches

@@ -108,7 +108,7 @@ def load_folder(
     labels = _labels(store, rows, found, class_names)
     given = np.array([found[store.names[row]].part for row in rows])
     _check_parts(class_names, labels, given, {file.part for file in files}, notes)
-    parts, drawn = _drawn_parts(given, labels, class_names, seed)
+    parts, drawn = drawn_parts(given, labels, class_names, seed)
     upright = {
         part: Split(StoredImages(store.pixels, rows[parts == part]), labels[parts == part])
         for part in ("train", "valid", "test")
@@ -255,7 +255,7 @@ def _check_parts(class_names, labels, parts, folders: set[str], notes) -> None:
             raise DatasetError(f"The folder {part} has no usable picture; add some, or remove it{why}.")
 
 
-def _drawn_parts(parts, labels, class_names, seed) -> tuple[np.ndarray, str]:
+def drawn_parts(parts, labels, class_names, seed) -> tuple[np.ndarray, str]:
     """Return (part of each picture, words); draw valid or test from the training pictures if missing."""
     parts = np.where(parts == "", "train", parts).astype("U5")
     rng = generator(seed, "split")

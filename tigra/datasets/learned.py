@@ -42,11 +42,7 @@ class Learned:
     @classmethod
     def of_images(cls, *parts) -> Learned:
         """From grey or colour images in [0, 1], or bytes from 0 to 255; arrays or LazyImages."""
-        digests: list[str] = []
-        for images in parts:
-            for start in range(0, len(images), AT_ONCE):
-                digests += map(pixel_digest, _levels(images[start : start + AT_ONCE]))
-        return cls.of_digests(digests, parts[0].shape[1:])
+        return cls.of_digests([digest for images in parts for digest in image_digests(images)], parts[0].shape[1:])
 
     def contains(self, digests: Sequence[str]) -> np.ndarray:
         """Whether each of the pictures with these hashes was learned."""
@@ -61,6 +57,12 @@ class Learned:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def image_digests(images) -> list[str]:
+    """Return the hash of each image, as of a decoded picture."""
+    starts = range(0, len(images), AT_ONCE)
+    return [pixel_digest(levels) for start in starts for levels in _levels(images[start : start + AT_ONCE])]
 
 
 def _levels(images: np.ndarray) -> np.ndarray:

@@ -11,6 +11,8 @@ from functools import partial
 import numpy as np
 
 from tigra.datasets.folders import load_folder
+from tigra.datasets.npz.files import is_array_file
+from tigra.datasets.npz.loading import load_arrays
 from tigra.datasets.protocols import (
     load_eth_80,
     load_mnist_012,
@@ -65,12 +67,12 @@ def load_dataset(
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     **options,
 ) -> Splits:
-    """Load a data set by name, or a folder with one subfolder of pictures per class.
+    """Load a data set by name, a folder with one subfolder of pictures per class, or an .npz file of arrays.
 
     Parameters
     ----------
     name : str or path
-        One of `tigra.DATASETS`, or a folder of pictures.
+        One of `tigra.DATASETS`, a folder of pictures, or an .npz file (`tigra.datasets.npz.loading.load_arrays`).
     seed : int
         Seed of the random split and of the transformations of test images.
     interpolation : {"cubic", "linear"}
@@ -127,11 +129,19 @@ def loader_of(name) -> Callable[..., Splits]:
     """Return the function that loads the data set `name`, or the folder of that name."""
     if isinstance(name, str) and name in DATASETS:
         return DATASETS[name]
+    if is_array_file(name):
+        return partial(load_arrays, name)
     if isinstance(name, (str, os.PathLike)) and os.path.isdir(name):
         return partial(load_folder, name)
     raise UsageError(
-        f"There is no data set {name!r}; choose one of {', '.join(DATASETS)}, or give a folder of pictures."
+        f"There is no data set {name!r}; choose one of {', '.join(DATASETS)}, or give a folder of pictures, or an .npz"
+        " file of arrays."
     )
+
+
+def is_own_data(name) -> bool:
+    """Whether a data set is a folder of pictures or a file of arrays that exists."""
+    return name is not None and name not in DATASETS and (os.path.isdir(name) or is_array_file(name))
 
 
 def dataset_options(name) -> list[str]:
@@ -141,4 +151,4 @@ def dataset_options(name) -> list[str]:
     ['seed', 'interpolation', 'size']
     """
     parameters = inspect.signature(loader_of(name)).parameters
-    return [option for option in parameters if option not in (*SURROUNDINGS, "folder")]
+    return [option for option in parameters if option not in (*SURROUNDINGS, "folder", "file")]

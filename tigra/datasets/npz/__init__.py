@@ -1,0 +1,1 @@
+"""Data sets in .npz files of arrays."""
