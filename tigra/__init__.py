@@ -13,7 +13,8 @@ The other packages and modules support them:
     kernels/        compiled loops for graph, layers, Adam and images
     images/         transforms, image files, the cache of decoded images
     datasets/       from a name or a folder to splits; sources, downloads, archives
-    files/          atomic writes, cache folder, digests
+    files/          atomic writes, cache folder, digests, claims
+    processes/      teams of processes that share a training, through MPI
     theory/         sections 3 and 5 of the paper: Fourier, isometries, bounds, resolution
     baselines/      ConvNet, STN, HarmNet, DeepScat, nearest neighbour; TIGraNet needs none of them
     experiments/    recipes, methods, runs, tables, records, reproduction

@@ -15,11 +15,10 @@ from .field_options import HeadedOption
 
 
 def usable_cores() -> int:
-    """Return the number of cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
+    """Return the number of cores this process may use; processes of mpiexec share those of their machine."""
+    from .processes import current_team
+
+    return current_team().cores
 
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False)
@@ -102,6 +101,16 @@ class RecipeName(click.ParamType):
 
 
 def _import_modules(ctx, param, names) -> tuple[str, ...]:
+    """Import the modules, and keep their names for other processes."""
+    try:
+        import_modules(names)
+    except ImportError as error:
+        raise click.BadParameter(f"{error}.", ctx, param) from error
+    ctx.meta["modules"] = names
+    return names
+
+
+def import_modules(names: tuple[str, ...]) -> None:
     """Import modules that register layers, data sets or methods, by module name or by path of a .py file."""
     for name in names:
         path = Path(name).resolve() if name.endswith(".py") else None
@@ -113,8 +122,7 @@ def _import_modules(ctx, param, names) -> tuple[str, ...]:
                 importlib.import_module(name)
         except (Exception, SystemExit) as error:  # user code may raise anything
             text = f"{name}: {type(error).__name__}: {error}".rstrip(".")
-            raise click.BadParameter(f"{text}.", ctx, param) from error
-    return names
+            raise ImportError(text) from error
 
 
 def _import_file(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Hand out runs: in turn, to processes of this machine, or to the processes of MPI (`tigra.experiments.mpi_runs`).
+"""Hand out runs: in turn, to processes of this machine, or to those of MPI (`tigra.experiments.mpi_runs`).
 
 A runner has slots, each of which does one run at a time. `hand_out` gives every slot its next run as soon as it is free
 and yields outcomes as they come.
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tigra.errors import DatasetError, ModelFileError, UsageError
 from tigra.experiments.runs import Stopped, Watch
+from tigra.processes.team import MPITeam, Team
 
 PEEK = 0.2  # seconds between two looks at whether to stop
 FATAL = UsageError, DatasetError, ModelFileError, OSError  # the other runs would fail in the same way
@@ -114,8 +115,12 @@ class Processes(Runner):
         return ProcessPoolExecutor(1, self.context, _begin, (self.stopping,))
 
 
-def runner_for(jobs: int, watch: Watch = Watch()) -> Runner:  # noqa: B008
-    """The runner for a number of processes; 1 is this one."""
+def runner_for(jobs: int, watch: Watch = Watch(), team: Team | None = None) -> Runner:  # noqa: B008
+    """The runner for a number of processes, of which 1 is this one, or for a team that has more than one."""
+    if isinstance(team, MPITeam):
+        from tigra.experiments.mpi_runs import MPIRunner
+
+        return MPIRunner(team, watch)
     return Runner(watch) if jobs == 1 else Processes(jobs, watch)
 
 

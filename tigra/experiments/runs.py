@@ -19,6 +19,7 @@ from tigra.experiments.report.remarks import remarks
 from tigra.files.cache import cache_folder
 from tigra.model_file import save
 from tigra.models.classifier import Classifier
+from tigra.processes.team import TeamError
 from tigra.training import Training
 from tigra.training.familiarity import Familiar
 from tigra.training.temperature import fitted_temperature
@@ -275,10 +276,14 @@ def perform(run: Run, path=None, watch: Watch | None = None, save_every: float =
             run.save(path, **(facts(seconds) if facts else {}))
         return seconds
 
-    for _ in run.steps(watch):  # a step of a training, so that long epochs are not lost
-        if time.monotonic() - last_save > save_every:
-            keep()
-            last_save = time.monotonic()
+    try:
+        for _ in run.steps(watch):  # a step of a training, so that long epochs are not lost
+            if time.monotonic() - last_save > save_every:
+                keep()
+                last_save = time.monotonic()
+    except TeamError:  # another process failed; here all is well
+        keep()
+        raise
     seconds = keep()
     if not run.is_finished:
         raise Stopped

@@ -5,7 +5,7 @@ kinds, tigranet   the registry of layer kinds, and TIGraNet's own kinds
 build             from the text to a network: `build_network`
 network           images in, class scores out; classifier is the common base class
 loss              softmax and negative log-likelihood
-workers           micro-batches on threads; batch_statistics is for batch normalisation
+workers, team     micro-batches on threads and on processes; batch_statistics is for batch normalisation
 """
 
 from tigra.models.build import build_network, count_parameters

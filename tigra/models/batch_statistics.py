@@ -4,18 +4,20 @@ Most layers treat each image on its own, so the parts of a batch go through the 
 normalisation needs the mean and variance of the whole batch. All parts therefore run up to such a layer and report
 their sums. The sums are added in the order of the parts, and every part continues with the totals. The backward pass
 does the same with the two sums that the gradient needs. The result is the gradient of the whole batch, identical to
-the last bit for any number of threads. Each part needs its own replica of the network.
+the last bit for any number of threads and processes. Each part needs its own replica of the network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from tigra.models.network import Network
 from tigra.models.workers import Workers
+from tigra.processes.team import Team
 
 
 class BatchStatistics(Protocol):
@@ -47,17 +49,23 @@ def meeting_places(network: Network) -> list[int]:
     return [place for place, layer in enumerate(network.layers) if layer.uses_batch_statistics]
 
 
-def forward_together(replicas: list[Network], signals: list, workers: Workers) -> tuple[list, list[np.ndarray]]:
+def forward_together(
+    network: Network, replicas: list[Network], begin: Callable[[], list], workers: Workers, team: Team
+) -> tuple[list, list[np.ndarray]]:
     """Forward pass of all parts of a batch.
 
     Parameters
     ----------
+    network : Network
+        The network in training.
     replicas : list of Network
-        One replica per part.
-    signals : list
-        Input of each part, as returned by `Network.signal`.
+        One replica for each part of this process.
+    begin : callable
+        Fills `replicas`, and returns the input of each part, as `Network.signal` does.
     workers : Workers
         Threads that process the parts.
+    team : Team
+        Processes that have the other parts.
 
     Returns
     -------
@@ -66,8 +74,8 @@ def forward_together(replicas: list[Network], signals: list, workers: Workers) -
     totals : list of array
         Sums over the whole batch, for each layer with batch statistics.
     """
-    places, start = meeting_places(replicas[0]), 0
-    outputs: Sequence = signals
+    places, start = meeting_places(network), 0
+    outputs: list = []
     totals: list[np.ndarray] = []
 
     @np.errstate(all="ignore")
@@ -76,32 +84,46 @@ def forward_together(replicas: list[Network], signals: list, workers: Workers) -
             x = layer.forward(x)
         return x, replica.layers[stop].measure(x) if stop in places else None
 
-    for stop in [*places, len(replicas[0].layers)]:
-        n = len(replicas)
-        outputs, measured = zip(*workers.map(run, replicas, outputs, [start] * n, [stop] * n), strict=True)
+    def advance(stop) -> list:
+        if start == 0:
+            outputs[:] = begin()
+        n, measured = len(replicas), []
+        for place, (x, sums) in enumerate(workers.map(run, replicas, outputs, [start] * n, [stop] * n)):
+            outputs[place] = x
+            measured.append(sums)
+        return measured
+
+    for stop in [*places, len(network.layers)]:
+        measured = team.gather(partial(advance, stop))
         if stop in places:
             totals.append(_sum(measured))
             for replica in replicas:
                 replica.layers[stop].given = totals[-1]
         start = stop
-    return list(outputs), totals
+    return outputs, totals
 
 
-def backward_together(replicas: list[Network], grads: Sequence[np.ndarray], workers: Workers) -> None:
+def backward_together(
+    network: Network, replicas: list[Network], grads: list[np.ndarray], workers: Workers, team: Team
+) -> None:
     """Backward pass of all parts of a batch; fills the gradients of every replica.
 
     The sum of these gradients is the gradient of the batch.
 
     Parameters
     ----------
+    network : Network
+        The network in training.
     replicas : list of Network
-        One replica per part, after `forward_together`.
-    grads : sequence of array (n_classes, B)
-        dE/dscores of each part.
+        One replica for each part of this process, after `forward_together`.
+    grads : list of array (n_classes, B)
+        dE/dscores of each part; overwritten.
     workers : Workers
         Threads that process the parts.
+    team : Team
+        Processes that have the other parts.
     """
-    places, stop = meeting_places(replicas[0]), len(replicas[0].layers)
+    places, stop = meeting_places(network), len(network.layers)
 
     @np.errstate(all="ignore")
     def run(replica, grad, start, stop):
@@ -109,9 +131,15 @@ def backward_together(replicas: list[Network], grads: Sequence[np.ndarray], work
             grad = layer.backward(grad)
         return grad, replica.layers[start - 1].measure_back(grad) if start else None
 
+    def retreat(start) -> list:
+        n, measured = len(replicas), []
+        for place, (grad, sums) in enumerate(workers.map(run, replicas, grads, [start] * n, [stop] * n)):
+            grads[place] = grad
+            measured.append(sums)
+        return measured
+
     for start in [place + 1 for place in reversed(places)] + [0]:
-        n = len(replicas)
-        grads, measured = zip(*workers.map(run, replicas, grads, [start] * n, [stop] * n), strict=True)
+        measured = team.gather(partial(retreat, start))
         if start:
             total = _sum(measured)
             for replica in replicas:

@@ -18,6 +18,7 @@ from tigra.models.classifier import Classifier
 from tigra.models.costs import Cost, check_cost
 from tigra.models.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 from tigra.options import BuildOptions
+from tigra.processes.team import SharedMap
 from tigra.seeding import balanced_order, generator
 
 LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
@@ -327,7 +328,7 @@ class Network(Classifier):
             )
         return np.ascontiguousarray(columns.T)
 
-    def outputs(self, prepared: PreparedImages, workers: Workers, until: int | None = None) -> np.ndarray:
+    def outputs(self, prepared: PreparedImages, workers: Workers | SharedMap, until: int | None = None) -> np.ndarray:
         """Outputs (features, n) of the last layer, or of layer number `until` - 1; values may be infinite or NaN."""
         check_cost(self.cost, min(len(prepared), self.micro_batch), self.dtype.itemsize)
 

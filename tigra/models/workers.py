@@ -2,8 +2,8 @@
 
 A batch is split into micro-batches whose number and sizes depend only on the batch. Each is processed by one thread,
 in NumPy and in kernels that release the GIL, with BLAS limited to one thread. The results are combined in the order
-of the micro-batches, so they are identical bit for bit for any number of threads. This is the only parallelism in
-tigra.
+of the micro-batches, so they are identical bit for bit for any number of threads. `tigra.processes.team` does the same
+with processes.
 
 Starting threads takes longer than a prediction. So predictions leave their threads waiting for the next one.
 """

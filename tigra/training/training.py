@@ -1,4 +1,4 @@
-"""Training: mini-batches, micro-batches on worker threads, and the choice of the best epoch.
+"""Training: mini-batches, micro-batches on worker threads and processes, and the choice of the best epoch.
 
 One seed determines everything. No random state is carried from step to step: the order of the images in epoch e
 depends only on (seed, e), so a run can be resumed at any step.
@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from tigra.models.loss import image_losses, negative_log_likelihood
 from tigra.models.network import Network, PreparedImages
 from tigra.models.workers import Workers, micro_batches
 from tigra.options import FitOptions
+from tigra.processes.team import SharedMap, Team
 from tigra.seeding import generator
 from tigra.training.adam import Adam, learning_rate
 from tigra.training.divergence import Divergence
@@ -58,6 +60,9 @@ class Training:
     weights : (array, array), optional
         Weights of the training and the validation images in the loss; by default all are equal. Only their ratios
         matter.
+    team : Team
+        Processes that share the work, by default this one alone; the result does not depend on their number. Each has
+        a `Training` of the same network and data, and `should_stop` of process 0 decides for all.
 
     Attributes
     ----------
@@ -74,9 +79,10 @@ class Training:
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
         weights: tuple[np.ndarray, np.ndarray] | None = None,
+        team: Team = Team(),  # noqa: B008
     ):
         self.network, self.options, self.threads = network, options, threads
-        self.should_stop, self.on_progress = should_stop, on_progress
+        self.should_stop, self.on_progress, self.team = should_stop, on_progress, team
         train, valid = train_and_valid(splits)
         self.train = _checked_split(network, train, "training", options)
         self.valid = _checked_split(network, valid, "validation")
@@ -170,7 +176,7 @@ class Training:
         if options.jitter:
             self.train[0].begin(n_done)
         while self.step < self.n_steps:
-            if self.should_stop():
+            if self.team.agree(self.should_stop()):
                 return False
             batch = order[self.step * options.batch_size : (self.step + 1) * options.batch_size]
             loss, n_correct, gradient = self._gradient(batch, workers, replicas)
@@ -184,12 +190,34 @@ class Training:
             self.n_correct += n_correct
             self.step += 1
             self.on_progress(f"epoch {n_done + 1}/{options.epochs}", done + 1, total)
+            self.team.rest()
             yield
+        if self.team.agree(False):  # process 0 has ended at the last yield
+            return False
         self._close_epoch(workers)
+        self.team.rest(self.is_finished)
         return True
 
     def _gradient(self, batch, workers, replicas):
         """Loss, number of correct predictions, and gradient of a batch; micro-batches in parallel, summed in order."""
+        parts, meet = micro_batches(len(batch), self.network.micro_batch), bool(meeting_places(self.network))
+        at_once = len(parts) if meet else PARTS_AT_ONCE * self.team.size
+        results: list[tuple[float, int]] = []
+        total = None
+        for some in (parts[start : start + at_once] for start in range(0, len(parts), at_once)):
+            total = None if total is None else total.copy()  # it may be a row of the last ones
+            mine = some[self.team.share(len(some))]
+            rows = self._space.array("gradients", (len(mine), self.network.n_parameters), self.network.dtype)
+            if meet:
+                results += self._together(batch, mine, rows, workers, replicas)
+            else:
+                results += self.team.gather(partial(self._apart, batch, mine, rows, workers, replicas))
+            total = self.team.add_rows(rows, len(some), total)
+        losses, hits = zip(*results, strict=True)
+        return math.fsum(losses), sum(hits), total
+
+    def _apart(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
+        """Fill the gradients of the parts, each on its own; returns (loss, correct predictions) of each part."""
         prepared, labels = self.train
 
         @np.errstate(all="ignore")  # check_batch detects overflows
@@ -204,37 +232,32 @@ class Training:
                 replicas.append(replica)
             return float(loss), int((scores.argmax(axis=0) == labels[rows]).sum())
 
-        parts, meet = micro_batches(len(batch), self.network.micro_batch), bool(meeting_places(self.network))
-        n_rows = len(parts) if meet else min(len(parts), PARTS_AT_ONCE)
-        gradients = self._space.array("gradients", (n_rows, self.network.n_parameters), self.network.dtype)
-        results: list[tuple[float, int]] = []
-        while len(results) < len(parts):
-            first = min(len(results), 1)  # the first row holds the sum so far
-            some = parts[len(results) :][: n_rows - first]
-            if meet:
-                results += self._together(batch, some, gradients, workers, replicas)
-            else:
-                results += workers.map(work, gradients[first:], some)
-            for other in gradients[1 : first + len(some)]:
-                gradients[0] += other
-        losses, hits = zip(*results, strict=True)
-        return math.fsum(losses), sum(hits), gradients[0]
+        return list(workers.map(work, gradients, parts))
 
     def _together(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
-        """Fill the gradients of the parts, with batch statistics; returns (loss, correct predictions) of each part."""
+        """As `_apart`, with statistics of the whole batch; returns the results of all processes."""
         prepared, labels = self.train
-        while len(replicas) < len(parts):
-            replicas.append(self.network.replica(False, training=True))
-        at_work = replicas[: len(parts)]
-        signals = [replica.signal(prepared[batch[part]]) for replica, part in zip(at_work, parts, strict=True)]
-        scores, totals = forward_together(at_work, signals, workers)
-        results, grads = [], []
-        with np.errstate(all="ignore"):
+        at_work: list[Network] = []
+        grads: list[np.ndarray] = []
+
+        def begin() -> list:
+            replicas.extend(self.network.replica(False, training=True) for _ in parts[len(replicas) :])
+            at_work[:] = replicas[: len(parts)]
+            return [replica.signal(prepared[batch[part]]) for replica, part in zip(at_work, parts, strict=True)]
+
+        @np.errstate(all="ignore")
+        def compare() -> list[tuple[float, int]]:
+            results = []
             for part_scores, part in zip(scores, parts, strict=True):
                 loss, grad = self._loss(part_scores, batch[part], len(batch))
                 results.append((float(loss), int((part_scores.argmax(axis=0) == labels[batch[part]]).sum())))
                 grads.append(grad)
-            backward_together(at_work, grads, workers)
+            return results
+
+        scores, totals = forward_together(self.network, at_work, begin, workers, self.team)
+        results = self.team.gather(compare)
+        with np.errstate(all="ignore"):
+            backward_together(self.network, at_work, grads, workers, self.team)
             for gradient, replica in zip(gradients, at_work, strict=True):
                 gradient[:] = replica.gradients
             for place, total in zip(meeting_places(self.network), totals, strict=True):
@@ -277,7 +300,7 @@ class Training:
     def _validate(self, workers) -> tuple[float, float, float]:
         """Mean loss over the validation images, its standard error, and the accuracy."""
         prepared, labels = self.valid
-        scores = self.network.outputs(prepared, workers)
+        scores = self.network.outputs(prepared, SharedMap(self.team, workers))
         hits = scores.argmax(axis=0) == labels
         with np.errstate(all="ignore"):
             losses = image_losses(scores, labels)

@@ -1,0 +1,1 @@
+"""Several processes: teams, which share one training through MPI."""
