@@ -24,6 +24,7 @@ from tigra.experiments.runs import (
     perform,
     run_report,
 )
+from tigra.experiments.sizing import choose_size
 from tigra.files.atomic import check_writable
 from tigra.model_file import load_model
 from tigra.options import CLASS_WEIGHTS, FitOptions, NetworkOptions
@@ -171,6 +172,10 @@ def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
     recipe = method.recipe(dataset, settings["recipe"])
     method.check_changes(changes, recipe, spelling)
     recipe = recipe.with_changes(changes) if changes else recipe
+    notes: tuple[str, ...] = ()
+    if settings["size"] == "auto":
+        chosen = choose_size(dataset, method, recipe, threads)
+        settings["size"], notes = chosen.size, (chosen.words,)
     if settings["size"] and "architecture" not in changes and isinstance(recipe, Recipe):
         recipe = replace(recipe, limits_pooling=True)  # small images have few nodes
     of_data = given_options(settings)
@@ -182,6 +187,7 @@ def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
     if settings["size"]:
         method.check_size(recipe, settings["size"])
     splits = load(dataset, seed=settings["seed"], interpolation=settings["interpolation"], **of_data)
+    splits = replace(splits, notes=(*notes, *splits.notes)) if notes else splits
     progress.show(f"measuring the statistics of {len(splits.train.labels)} training images")
     return method.start(splits, recipe, settings["seed"], threads)
 

@@ -19,13 +19,13 @@ from .output import Progress
 
 
 class Size(click.ParamType):
-    """A size HxW, such as 26x26."""
+    """A size HxW, such as 26x26, or "auto"."""
 
-    name = "HxW"
+    name = "HxW|auto"
 
     def convert(self, value, param, ctx):
-        """Return (height, width)."""
-        if isinstance(value, tuple):
+        """Return (height, width), or "auto"."""
+        if isinstance(value, tuple) or value == "auto":
             return value
         match = re.fullmatch(r"(\d{1,5})[xX](\d{1,5})", value)
         if not match or "0" in (match[1].lstrip("0") or "0", match[2].lstrip("0") or "0"):
@@ -86,7 +86,14 @@ _TEST_OPTIONS = (
 )
 _SPLIT_OPTIONS = (
     ("--nines", None, "mnist-rot: ten digits; the paper leaves out the 9, which looks like a rotated 6."),
-    ("--size", Size(), "Scale images to this height and width; smaller images train faster."),
+    (
+        "--size",
+        Size(),
+        (
+            "Scale images to this height and width; smaller images train faster. auto, for your own pictures, chooses"
+            " by their size and the time that training takes."
+        ),
+    ),
     ("--n-train", click.IntRange(min=1), "Number of training images; use fewer for a quick trial."),
     (
         "--n-valid",

@@ -55,6 +55,7 @@ def test_parts_types_and_names_are_read(tmp_path, arrays):
     )
 
 
+@pytest.mark.slow
 def test_train_evaluate_and_predict_take_files_of_arrays(tmp_path, arrays, monkeypatch):
     monkeypatch.chdir(tmp_path)
     saved("cells.npz", **arrays)

@@ -26,6 +26,7 @@ def equal_luminance():
     return images, labels
 
 
+@pytest.mark.slow
 def test_equal_luminance_is_told_apart_and_survives_the_model_file(equal_luminance, tmp_path):
     images, labels = equal_luminance
     splits = (images[:28], labels[:28]), (images[28:34], labels[28:34])
