@@ -57,8 +57,9 @@ def export(model, out, opset, threads, as_json):
     if as_json:
         print_json(facts | checked)
     else:
-        height, width = network.image_shape
-        say(f"{out}: {size / 1000:.0f} kB, opset {opset}, images of {height}x{width}")
+        height, width, *colour = network.image_shape
+        kind = " in colour" if colour else ""
+        say(f"{out}: {size / 1000:.0f} kB, opset {opset}, images of {height}x{width}{kind}")
     if found is not None and found.difference > LARGEST_DIFFERENCE:
         raise TigraError(
             f"{out} does not compute what {model} does: a probability differs by {found.difference:.2g} in onnxruntime"

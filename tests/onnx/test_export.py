@@ -54,6 +54,7 @@ def untrained(name, images):
 def test_every_kind_of_network_predicts_the_same_in_onnx(name, mnist_012):
     images = rotate(mnist_012.train.images[:24], np.arange(24) * 15.0)
     network = untrained(name, images[:16])
+    network.temperature = 0.6
     found = session_of(onnx_model(network)).run(None, {"images": images.astype(np.float32)})
     probabilities = network.predict_proba(images)
     np.testing.assert_array_equal(found[0], probabilities.argmax(axis=1))
@@ -103,6 +104,18 @@ def test_custom_graphs_and_float64(rng):
     network = tigra.build_network("SC[2, 2]-DP[5]-S[2]-FC[4]", (3, 4), 2, graph=ring, dtype="float64")
     images = rng.uniform(size=(5, 3, 4)).astype(np.float32)
     found = session_of(onnx_model(network)).run(["features"], {"images": images})[0]
+    np.testing.assert_allclose(found, network.features(images), atol=1e-5)
+
+
+def test_colour_images_with_a_background(tmp_path):
+    options = {"background": "border", "margin": 2, "smoothing": 0.7}
+    network = tigra.build_network("OC[3, 2]-GC[2]-OC[3, 2]-S[2]-FC[4]", (12, 11, 3), 3, **options)
+    images = 0.8 * drawn_images((12, 11, 3), 6) + np.array([0.1, 0.2, 0.0])
+    export_onnx(network, tmp_path / "colour.onnx")
+    assert compare(network, tmp_path / "colour.onnx", images).difference < 1e-5
+    model = onnx_model(network)
+    assert [entry.value for entry in model.metadata_props if entry.key == "colour"] == ["rgb"]
+    found = session_of(model).run(["features"], {"images": images.astype(np.float32)})[0]
     np.testing.assert_allclose(found, network.features(images), atol=1e-5)
 
 

@@ -41,7 +41,7 @@ def compare(network: Network, path, images: np.ndarray | None = None, threads: i
         The network that was exported.
     path : str or Path
         The file.
-    images : array (n, height, width), optional
+    images : array (n, height, width) or (n, height, width, 3), optional
         By default 100 drawn images, see `drawn_images`.
     threads : int
         Threads of tigra and of onnxruntime.
@@ -72,7 +72,9 @@ def compare(network: Network, path, images: np.ndarray | None = None, threads: i
 
 
 def drawn_images(shape: tuple[int, ...], n_images: int = N_IMAGES, seed: int = 0) -> np.ndarray:
-    """Images of random strokes on a black background, (n, height, width) in [0, 1]; the same for the same seed.
+    """Images of random strokes on a black background, (n, *shape) in [0, 1]; the same for the same seed.
+
+    If the shape has a third axis, every stroke has a colour.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def drawn_images(shape: tuple[int, ...], n_images: int = N_IMAGES, seed: int = 0
     >>> images.shape, bool((images == 0).any()), float(images.max())
     ((2, 28, 28), True, 1.0)
     """
-    rng, (height, width) = np.random.default_rng(seed), shape
+    rng, (height, width) = np.random.default_rng(seed), shape[:2]
     images = np.zeros((n_images, height, width))
     for image in images:
         place, turn = rng.uniform(0.3, 0.7, 2), rng.uniform(0, 2 * np.pi)
@@ -88,6 +90,7 @@ def drawn_images(shape: tuple[int, ...], n_images: int = N_IMAGES, seed: int = 0
             turn += rng.normal(0, 0.5)
             place = np.clip(place + 0.04 * np.array([np.sin(turn), np.cos(turn)]), 0.15, 0.84)
             image[int(place[0] * height), int(place[1] * width)] = 1
-    inked = smooth(images, 0.03 * max(shape))
+    inked = smooth(images, 0.03 * max(height, width))
     levels = inked / inked.max(axis=(1, 2), keepdims=True)
-    return np.where(levels > 0.05, levels, 0)
+    levels = np.where(levels > 0.05, levels, 0)
+    return levels if len(shape) == 2 else levels[..., None] * rng.uniform(0, 1, (n_images, 1, 1, shape[2]))

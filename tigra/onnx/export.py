@@ -10,6 +10,7 @@ import numpy as np
 
 from tigra.errors import UsageError
 from tigra.files.atomic import write_atomically
+from tigra.images.colour import OPPONENTS
 from tigra.images.transforms import gaussian
 from tigra.models.classifier import Classifier
 from tigra.models.network import Network
@@ -24,11 +25,11 @@ INPUT = "images"
 def export_onnx(network: Classifier, path, opset: int = OPSET) -> None:
     """Write a trained network as an ONNX file, which other programs can run without tigra.
 
-    The input is `images`, float32 (n, height, width) with pixels in [0, 1]. n may differ from call to call. Background,
-    margin and smoothing are inside the file. The outputs are `label` (n,), the class numbers as int64;
-    `probabilities` (n, n_classes); and `features` (n, n_features) as of `Network.features`, if the network has a
-    statistics layer. The metadata of the file has `class_names` and `image_shape` as JSON, and `colour`,
-    `architecture` and `tigra`, the version.
+    The input is `images`, float32 (n, height, width) with pixels in [0, 1], or (n, height, width, 3) for a network of
+    colour images. n may differ from call to call. Background, margin and smoothing are inside the file. The outputs
+    are `label` (n,), the class numbers as int64; `probabilities` (n, n_classes); and `features` (n, n_features) as of
+    `Network.features`, if the network has a statistics layer. The metadata of the file has `class_names` and
+    `image_shape` as JSON, and `colour`, `architecture` and `tigra`, the version.
 
     Parameters
     ----------
@@ -49,8 +50,6 @@ def export_onnx(network: Classifier, path, opset: int = OPSET) -> None:
 
 def onnx_model(network: Classifier, opset: int = OPSET) -> Any:
     """The ONNX model (`onnx.ModelProto`) of a network; arguments and errors as for `export_onnx`."""
-    if isinstance(network, Network) and network.options.n_channels == 3:
-        raise UsageError("Networks for colour images cannot be exported to ONNX yet; train with --colour no.")
     onnx = needed("onnx")
     newest = onnx.defs.onnx_opset_version()
     if not (isinstance(opset, (int, np.integer)) and LEAST_OPSET <= opset <= newest):
@@ -95,7 +94,7 @@ def _metadata(network: Network) -> dict[str, str]:
     return {
         "class_names": json.dumps(network.class_names),
         "image_shape": json.dumps(list(network.image_shape)),
-        "colour": "grey",
+        "colour": "grey" if network.options.n_channels == 1 else "rgb",
         "architecture": network.options.architecture,
         "tigra": __version__,
     }
@@ -109,7 +108,8 @@ def _written(network: Network, to: GraphWriter) -> dict[Tensor, str]:
         features = signal.values if layer.gives_features else features
     scores = signal.values
     to.nodes.append(("ArgMax", [scores.name], ["label"], {"axis": 1, "keepdims": 0}))
-    to.nodes.append(("Softmax", [scores.name], ["probabilities"], {"axis": 1}))
+    cooled = scores if network.temperature == 1 else to.divide(scores, network.temperature)
+    to.nodes.append(("Softmax", [cooled.name], ["probabilities"], {"axis": 1}))
     outputs = {Tensor("label", ()): "int64", Tensor("probabilities", scores.shape): "float32"}
     if features is not None:
         to.nodes.append(("Identity", [features.name], ["features"], {}))
@@ -118,35 +118,50 @@ def _written(network: Network, to: GraphWriter) -> dict[Tensor, str]:
 
 
 def _prepared(network: Network, to: GraphWriter) -> Tensor:
-    """Background, margin and smoothing, as in `Network.prepare`."""
-    options = network.options
-    pixels = to.reshape(Tensor(INPUT, network.image_shape), (1, *network.image_shape))
+    """Background, opponent colours, margin and smoothing, as in `Network.prepare`."""
+    options, images = network.options, Tensor(INPUT, network.image_shape)
+    height, width = network.image_shape[:2]
+    if options.n_channels == 1:
+        pixels = to.reshape(images, (1, height, width))
+    else:
+        pixels = to.node("Transpose", [images], (3, height, width), perm=[0, 3, 1, 2])
     if options.background == "border":
         pixels = to.subtract(pixels, _border_median(pixels, to))
+    if options.n_channels > 1:
+        pixels = to.mix(pixels, OPPONENTS)
     if options.margin:
         rim = [0, 0, options.margin, options.margin]
-        pixels = to.node("Pad", [pixels, to.constant([*rim, *rim], np.int64)], (1, *options.grid_shape))
-    weights = gaussian(options.smoothing)
+        framed = (pixels.shape[0], *options.grid_shape)
+        pixels = to.node("Pad", [pixels, to.constant([*rim, *rim], np.int64)], framed)
+    return _smoothed(pixels, options.smoothing, to)
+
+
+def _smoothed(pixels: Tensor, sigma: float, to: GraphWriter) -> Tensor:
+    """The mean of blurring rows first and columns first, as in `tigra.images.transforms.smooth`."""
+    weights = gaussian(sigma)
     if len(weights) == 1:
         return pixels
-    down, across = weights.reshape(1, 1, -1, 1), weights.reshape(1, 1, 1, -1)
-    reach = len(weights) // 2
+    reach, each = len(weights) // 2, (pixels.shape[0], 1)
+    down = np.broadcast_to(weights[:, None], (*each, len(weights), 1))
+    across = np.broadcast_to(weights, (*each, 1, len(weights)))
 
     def blurred(x, filters):
-        return to.convolve(x, filters, pads=(reach, 0) if filters is down else (0, reach))
+        return to.convolve(x, filters, pads=(reach, 0) if filters is down else (0, reach), each=True)
 
-    both = to.add(blurred(blurred(pixels, down), across), blurred(blurred(pixels, across), down))
-    return to.multiply(both, 0.5)  # as in `smooth`: rows and columns alike
+    return to.multiply(to.add(blurred(blurred(pixels, down), across), blurred(blurred(pixels, across), down)), 0.5)
 
 
 def _border_median(pixels: Tensor, to: GraphWriter) -> Tensor:
-    """Median of the border pixels of each image, (1, 1, 1)."""
-    _, height, width = pixels.shape
+    """Median of the border pixels of each channel, (channels, 1, 1)."""
+    n_channels, height, width = pixels.shape
     inner = np.zeros((height, width), bool)
     inner[1:-1, 1:-1] = True
     places = np.flatnonzero(~inner)
-    border = to.take(to.reshape(pixels, (height * width,)), places)
+    flat = to.reshape(pixels, (n_channels, height * width))
+    border = to.node("Gather", [flat, to.constant(places, np.int64)], (n_channels, len(places)), axis=2)
     n_upper = len(places) // 2 + 1  # the middle is among the upper half, sorted from the largest down
-    upper, _ = to.nodes_with("TopK", [border, to.constant([n_upper], np.int64)], [(n_upper,)] * 2, axis=1)
-    middle = to.take(upper, [n_upper - 1] if len(places) % 2 else [n_upper - 2, n_upper - 1])
-    return to.reshape(to.multiply(to.sum(middle, 1), 1 / middle.shape[0]), (1, 1, 1))
+    ends = [(n_channels, n_upper)] * 2
+    upper, _ = to.nodes_with("TopK", [border, to.constant([n_upper], np.int64)], ends, axis=2)
+    middle = [n_upper - 1] if len(places) % 2 else [n_upper - 2, n_upper - 1]
+    chosen = to.node("Gather", [upper, to.constant(middle, np.int64)], (n_channels, len(middle)), axis=2)
+    return to.reshape(to.multiply(to.sum(chosen, 2), 1 / len(middle)), (n_channels, 1, 1))

@@ -10,6 +10,7 @@ import numpy as np
 
 from tigra.datasets.loading import load_dataset
 from tigra.errors import UsageError
+from tigra.experiments.report.heat import heat_maps
 from tigra.graph import GridGraph
 from tigra.images.pictures import decode_image
 from tigra.images.transforms import INTERPOLATIONS, rotate, translate
@@ -87,7 +88,7 @@ class Answers:
         if fields.flag("filters"):
             found["filters"] = _filters(network)
         if fields.flag("heat"):
-            found["heat"] = picture(trace.heat_map())
+            found["heat"] = picture(heat_maps(network, moved[None])[0])
         return found
 
     def pixels(self, content: bytes, invert: bool) -> dict[str, Any]:
@@ -105,6 +106,8 @@ class Answers:
 def _checked(network: Classifier) -> Network:
     if not isinstance(network, Network) or not has_graph(network) or not isinstance(network.graph, GridGraph):
         raise UsageError("The playground is for TIGraNets on the grid of pixels; give a model of 'tigra train'.")
+    if network.options.n_channels > 1:
+        raise UsageError("The playground draws in grey, but this network is for colour images; give another model.")
     return network
 
 

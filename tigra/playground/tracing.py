@@ -1,4 +1,4 @@
-"""One picture, upright and moved, on its way through a network: maps, features, gap and heat map for the page."""
+"""One picture, upright and moved, on its way through a network: maps, features and gap for the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tigra.figures.inspection import in_training_units
 from tigra.graph import GraphSignal
 from tigra.layers import Layer
 from tigra.models.classifier import Classifier
-from tigra.models.loss import softmax
 from tigra.models.network import Network
 
 MOST_MAPS = 4  # of a layer
@@ -43,7 +42,7 @@ class Step(NamedTuple):
 
 
 class Trace:
-    """One forward pass of an upright image and the moved one; `heat_map` adds a backward pass.
+    """One forward pass of an upright image and the moved one.
 
     Parameters
     ----------
@@ -63,22 +62,20 @@ class Trace:
     """
 
     def __init__(self, network: Network, upright: np.ndarray, moved: np.ndarray):
-        self.network, self._twin = network, network.replica()
-        self._prepared = network.prepare(np.stack([upright, moved]))
-        signal: Any = self._twin.signal(self._prepared)
+        self.network, twin = network, network.replica()
+        signal: Any = twin.signal(twin.prepare(np.stack([upright, moved])))
         shape = network.options.grid_shape
         self.steps = [_step("image", signal, shape)]
         features = None
-        for layer in self._twin.layers:
+        for layer in twin.layers:
             before, signal = signal, layer.forward(signal)
             shape = getattr(layer, "coarse_shape", shape)
             if isinstance(signal, GraphSignal) or np.ndim(signal) == 4:
                 self._note(layer, _step(layer.label, signal, shape))
-            if layer.gives_features or (features is None and layer is self._twin.layers[-1]):
+            if layer.gives_features or (features is None and layer is twin.layers[-1]):
                 features = signal if layer.gives_features else before
         assert features is not None
-        self._scores = signal
-        self.features, self.probabilities = np.array(features).T, softmax(signal).T
+        self.features, self.probabilities = np.array(features).T, network.probabilities(signal.T)
 
     def _note(self, layer: Layer, step: Step) -> None:
         if layer.uses_batch_statistics or type(layer).__name__ == "ReLU":  # belongs to the layer before
@@ -101,19 +98,6 @@ class Trace:
         if has_graph(self.network):
             return in_training_units(self.network, self.features)[0]
         return UNIT * self.features / max(float(np.abs(self.features).max()), 1e-30)
-
-    def heat_map(self) -> np.ndarray:
-        """Pixel times gradient of the winning score over the mean of the others, (height, width) without the margin.
-
-        It is positive where a pixel speaks for the label, and negative where it speaks against it.
-        """
-        grad = np.zeros_like(self._scores)
-        grad[:, 1] = -1 / max(len(grad) - 1, 1)
-        grad[self._scores[:, 1].argmax(), 1] = 1
-        slope = self._twin.backward(grad).reshape(-1, 2)[:, 1]
-        margin, shape = self.network.options.margin, self.network.options.grid_shape
-        heat = (self._prepared[1] * slope).reshape(shape)
-        return heat[margin : shape[0] - margin, margin : shape[1] - margin]
 
 
 def _step(name: str, signal: Any, shape: tuple[int, int]) -> Step:
