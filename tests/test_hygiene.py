@@ -58,9 +58,18 @@ def test_types_are_right():
 def test_every_file_has_the_same_version(setup_py):
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     changed = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert {cited[1], changed[1], setup_py.VERSION} == {tigra.__version__}
+    conda = re.search(r'version = "(.+)"', (ROOT / ".ci" / "conda" / "meta.yaml").read_text(encoding="utf-8"))
+    assert {cited[1], changed[1], setup_py.VERSION, conda[1]} == {tigra.__version__}
     assert importlib.metadata.version("tigra") == tigra.__version__, "install tigra again"
     assert "[project]" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8"), "metadata is in setup.py"
+
+
+def test_the_conda_recipe_requires_what_the_package_requires():
+    recipe = (ROOT / ".ci" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    run_time = recipe.split("  run:\n")[1].split("\n\n")[0]
+    found = {line.replace(" ", "").removeprefix("-") for line in run_time.splitlines()} - {"python>=3.10"}
+    needed = [text for text in importlib.metadata.requires("tigra") if "extra ==" not in text]
+    assert found == {text.replace(" ", "") for text in needed}
 
 
 @pytest.mark.slow
