@@ -14,6 +14,7 @@ from tigra.datasets.loading import dataset_options, is_own_data
 from tigra.datasets.npz.files import ENDING
 from tigra.errors import DatasetError, ModelFileError
 from tigra.experiments.methods import find_method
+from tigra.experiments.own_data.sizing import choose_size
 from tigra.experiments.recipe import Recipe
 from tigra.experiments.report.counts import wilson
 from tigra.experiments.resuming import check_resumable, resume
@@ -24,7 +25,6 @@ from tigra.experiments.runs import (
     perform,
     run_report,
 )
-from tigra.experiments.sizing import choose_size
 from tigra.files.atomic import check_writable
 from tigra.model_file import load_model
 from tigra.options import CLASS_WEIGHTS, FitOptions, NetworkOptions

@@ -7,7 +7,7 @@ from PIL import Image
 from tests.cli.running import run
 from tigra.errors import UsageError
 from tigra.experiments.methods import METHODS
-from tigra.experiments.sizing import choose_size
+from tigra.experiments.own_data.sizing import choose_size
 
 TIGRANET = METHODS["tigranet"]
 

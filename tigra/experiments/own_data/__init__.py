@@ -1,0 +1,1 @@
+"""Experiments with pictures of your own."""
