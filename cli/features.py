@@ -16,7 +16,7 @@ from tigra.models.notation import parse_architecture
 from .shared.data_options import Size
 from .shared.options import ModelFile, import_option, json_option, threads_option
 from .shared.output import Progress, print_json, say
-from .shared.pictures import batches_of, invert_option, paths_argument, recursive_option
+from .shared.pictures import batches_of, invert_option, listed, paths_argument, recursive_option
 from .shared.tables import feature_archive, write_table
 
 SIZE = 32, 32  # of pictures for scattering features, by default
@@ -68,7 +68,7 @@ def features(ctx, model, paths, out, size, recursive, invert, threads, as_json):
     loaded = _loaded(model, size)
     names = loaded.network.feature_names()
     counts: Counter = Counter(pictures=0, errors=0)
-    with Progress() as progress, batches_of(loaded, paths, recursive, invert, threads) as batches:
+    with Progress() as progress, batches_of(loaded, listed(paths, recursive), invert, threads) as batches:
         parts = _parts(loaded.network, batches, threads, progress, counts)
         try:
             (_write_archive if out.endswith(".npz") else _write_csv)(out, names, parts)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple
 
 import click
 
 from tigra.errors import printable
 from tigra.files.atomic import check_writable
 from tigra.files.csv_rows import distinct_columns, safe_path
-from tigra.model_file import load_model
+from tigra.images.streaming import AT_ONCE, Listed
+from tigra.model_file import Model, load_model
+from tigra.processes.team import shares
 
 from .shared.judging import Judge
 from .shared.options import (
+    import_modules,
     import_option,
     json_option,
     model_argument,
     threads_option,
 )
 from .shared.output import Progress, percent, print_json, say
-from .shared.pictures import batches_of, invert_option, paths_argument, recursive_option
+from .shared.pictures import batches_of, invert_option, listed, paths_argument, recursive_option
+from .shared.processes import current_team
 from .shared.tables import write_table
 
 SHOWN = 5  # classes printed; with more, only the three most likely
@@ -76,9 +84,12 @@ def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, thr
     if csv_file not in (None, "-"):
         check_writable(csv_file, "the table", "--csv")
     loaded = load_model(model)
-    with Progress() as progress, batches_of(loaded, paths, recursive, invert, threads) as batches:
-        judge = Judge(loaded, reject, explain)
-        results = predictions(judge, batches, threads, progress)
+    with Progress() as progress:
+        files, how = listed(paths, recursive), How(loaded, reject, explain, invert, threads)
+        if current_team().size > 1:
+            results = shared_predictions(ctx, files, how, progress)
+        else:
+            results = predictions(files, how, progress, Judge(loaded, reject, explain))
         if csv_file:
             counts = _table(ctx, csv_file, loaded.network.class_names, results)
             _tell(model, csv_file, counts, as_json)
@@ -88,17 +99,79 @@ def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, thr
     ctx.exit(1 if n_bad else 0)
 
 
-def predictions(judge: Judge, batches, threads, progress) -> Iterator[dict]:
+class How(NamedTuple):
+    """The model, and the options that decide what is said about a picture."""
+
+    loaded: Model
+    reject: Any
+    explain: Any
+    invert: bool
+    threads: int
+
+
+def predictions(files: Iterable[Listed], how: How, progress: Progress, judge: Judge) -> Iterator[dict]:
     """Yield the judgement of each picture, or {"image", "error"}."""
     n_done = 0
     progress.show("reading")
-    for paths, errors, images in batches:
-        good = [path for path, error in zip(paths, errors, strict=True) if not error]
-        found = iter(judge(good, images, threads))
-        for path, error in zip(paths, errors, strict=True):
-            yield {"image": path, "error": error} if error else next(found)
-        n_done += len(paths)
+    with batches_of(how.loaded, files, how.invert, how.threads) as batches:
+        for paths, errors, images in batches:
+            good = [path for path, error in zip(paths, errors, strict=True) if not error]
+            found = iter(judge(good, images, how.threads))
+            for path, error in zip(paths, errors, strict=True):
+                yield {"image": path, "error": error} if error else next(found)
+            n_done += len(paths)
+            progress.show(f"predicted {n_done} pictures")
+
+
+@dataclass
+class PredictJob:
+    """What another process needs to predict; the model is pickled apart, since its layers may be of the modules."""
+
+    modules: tuple[str, ...]
+    content: bytes
+    is_given: bool  # the number of threads
+
+    def __call__(self, team) -> None:
+        """Predict what process 0 hands out."""
+        found: list = []
+
+        def load() -> list:
+            import_modules(self.modules)
+            how = pickle.loads(self.content)
+            found.append(how if self.is_given else how._replace(threads=team.cores))
+            found.append(Judge(how.loaded, how.reject, how.explain))
+            return []
+
+        team.gather(load)
+        while not team.agree(False):
+            _round(team, None, *found)
+
+
+def shared_predictions(ctx, files: Iterator[Listed], how: How, progress: Progress) -> Iterator[dict]:
+    """Hand out the files in rounds to all processes; yield what they find in the order of the files."""
+    team: Any = current_team()
+    judge = Judge(how.loaded, how.reject, how.explain)
+    is_given = ctx.get_parameter_source("threads").name == "COMMANDLINE"
+    content = pickle.dumps(how._replace(loaded=replace(how.loaded, resume=None)))
+    team.send(PredictJob(ctx.meta.get("modules", ()), content, is_given))
+    team.gather(list)
+    n_done = 0
+    while some := list(islice(files, AT_ONCE * team.size)):
+        team.agree(False)
+        found = _round(team, some, how, judge)
+        team.rest()
+        n_done += len(some)
         progress.show(f"predicted {n_done} pictures")
+        yield from found
+    team.agree(True)
+
+
+def _round(team, files: list[Listed] | None, how: How, judge: Judge) -> list[dict]:
+    """Predict this process's share of the files, which process 0 has; returns what all have found."""
+    mine = team.comm.scatter(None if files is None else [files[part] for part in shares(len(files), team.size)])
+    quiet = Progress()
+    quiet.is_live = False
+    return team.gather(lambda: list(predictions(mine, how, quiet, judge)))
 
 
 def _print(model, results, as_json, progress) -> int:

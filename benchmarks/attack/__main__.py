@@ -1,4 +1,4 @@
-"""Try to break tigra: python -m benchmarks.attack [kill|files|caches|resources ...] [--seconds N] [--seed N]
+"""Try to break tigra: python -m benchmarks.attack [kill|ranks|files|caches|resources ...] [--seconds N] [--seed N]
 
 Without a name all attacks run, each for --seconds. Try number n uses the seed --seed + n, so
 `--seed S --seconds 0` repeats one try. The exit status is 1 if a try failed. Everything happens in temporary
@@ -16,7 +16,7 @@ from benchmarks.attack.outcome import Outcome
 
 NAMES = [
     name
-    for name in ("kill", "files", "caches", "resources")
+    for name in ("kill", "ranks", "files", "caches", "resources")
     if importlib.util.find_spec(f"benchmarks.attack.{name}") is not None
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 import numpy as np
@@ -39,7 +39,7 @@ def reader_of(loaded: Model, invert: bool) -> Callable[[str], np.ndarray]:
 
     def read(path: str) -> np.ndarray:
         container, _, row = path.rpartition("[")
-        if container.endswith(ENDING):  # one of `_listed`
+        if container.endswith(ENDING):  # one of `listed`
             if container not in arrays:
                 arrays[container] = load_images(container, shape, background)
             return arrays[container][int(row.rstrip("]"))]
@@ -52,7 +52,7 @@ def reader_of(loaded: Model, invert: bool) -> Callable[[str], np.ndarray]:
     return read
 
 
-def _listed(paths, recursive: bool) -> Iterator[Listed]:
+def listed(paths, recursive: bool) -> Iterator[Listed]:
     """Yield the files to read; of a file of arrays every image, called FILE.npz[0], FILE.npz[1], ..."""
     for path in paths:
         if not is_array_file(path):
@@ -67,9 +67,9 @@ def _listed(paths, recursive: bool) -> Iterator[Listed]:
 
 
 @contextlib.contextmanager
-def batches_of(loaded: Model, paths, recursive: bool, invert: bool, threads: int) -> Iterator[Iterator[Batch]]:
+def batches_of(loaded: Model, files: Iterable[Listed], invert: bool, threads: int) -> Iterator[Iterator[Batch]]:
     """Yield the stream of pictures; warnings of Pillow, about unusual metadata, are not shown."""
-    batches = decoded_batches(_listed(paths, recursive), reader_of(loaded, invert), loaded.network.image_shape, threads)
+    batches = decoded_batches(files, reader_of(loaded, invert), loaded.network.image_shape, threads)
     with warnings.catch_warnings(), contextlib.closing(batches):  # type: ignore[type-var]  # a generator
         warnings.filterwarnings("ignore", module="PIL")
         yield batches

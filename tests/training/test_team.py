@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.attack import kill, ranks
+from tests.cli.running import run
 from tigra.processes.team import Team, shares
 
 needs_mpi = pytest.mark.skipif(ranks.launcher() is None, reason="no MPI here; run: pip install mpi4py mpich")
@@ -53,3 +54,16 @@ def test_the_command_survives_the_kill_of_a_process_and_ends_with_the_same_bits(
     command, kills = kill.undisturbed(few, tmp_path)._replace(seconds=0.1), Counter()
     ranks.attempt(command, SEED, tmp_path, kills)
     assert kills.total() == 1
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_predictions_of_a_folder_are_shared_out_and_stay_in_order(tmp_path):
+    kill.draw_pictures(tmp_path / "pictures")
+    (tmp_path / "pictures" / "ring" / "3.png").write_text("no picture")
+    words = ["predict", "mnist-012", str(tmp_path / "pictures"), "--recursive", "--csv"]
+    run(*words, tmp_path / "one.csv", expect=1)
+    command = [ranks.launcher(), "-n", "2", sys.executable, "-m", "tigra", *words, tmp_path / "two.csv"]
+    done = subprocess.run(command, env=ranks.environment(), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("Error: 1 of 80 pictures could not be read")
+    assert (tmp_path / "two.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
