@@ -148,6 +148,16 @@ def test_features_have_mean_0_and_variance_1_in_training_and_running_ones_at_tes
     np.testing.assert_array_equal(layer.forward(x[:, :1]), layer.forward(x)[:, :1])
 
 
+def test_running_averages_of_features_ignore_a_batch_of_one_image():
+    layer, x = FeatureNorm(2, "float64"), RNG(6).standard_normal((2, 8))
+    layer.observe(layer.measure(x[:, :7]))
+    before = {name: array.copy() for name, array in layer.state.items()}
+    layer.observe(layer.measure(x[:, 7:]))  # its variance is 0, and not that of the features
+    assert all((layer.state[name] == array).all() for name, array in before.items())
+    layer.observe(layer.measure(x[:, 6:]))
+    assert (layer.state["running_variance"] != before["running_variance"]).all()
+
+
 def test_wrong_arguments_are_refused():
     graph = grid_graph((2, 2))
     for gamma, beta in ((np.ones(2), np.ones(3)), (np.ones((1, 2)), np.ones((1, 2))), (1.0, 2.0)):

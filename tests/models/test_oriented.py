@@ -157,6 +157,16 @@ def test_it_trains_alike_on_any_number_of_threads_and_comes_back_from_a_file(mor
     np.testing.assert_allclose(network.scores(digits[:3]), network.scores(digits)[:3], rtol=1e-4)  # images stay apart
 
 
+@pytest.mark.parametrize("n_images, batch_size", [(6, 1), (1, 6)])
+def test_batches_of_one_image_are_refused_because_their_features_would_be_0(n_images, batch_size, rng):
+    part, valid = ((rng.random((n, 6, 6)), np.arange(n) % 3) for n in (n_images, 6))
+    message = f"at least 2 training images, got batch_size {batch_size} and {n_images} training .*without batch_norm"
+    with pytest.raises(UsageError, match=message):
+        next(tigra.fit(oriented("OC[2, 1]-S[0]", (6, 6)), (part, valid), epochs=1, batch_size=batch_size))
+    plain = oriented("OC[2, 1]-S[0]", (6, 6), batch_norm=False)  # maps alone have many nodes for their variance
+    assert np.isfinite(next(tigra.fit(plain, (part, valid), epochs=1, batch_size=batch_size)).loss)
+
+
 def test_an_own_graph_needs_a_rotation_system_and_comes_back_with_it(tmp_path, rng):
     network = tigra.build_network("OC[2, 2]-DP[4]-S[1]", (1, 6), 3, graph=wheel(), batch_norm=True)
     images = rng.random((4, 1, 6))

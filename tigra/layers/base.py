@@ -42,6 +42,8 @@ class Layer:
     uses_batch_statistics : bool
         True for batch normalisation; forward needs sums over the whole batch
         (`tigra.models.batch_statistics.BatchStatistics`).
+    least_batch : int
+        Fewest images of a batch that the layer can learn from.
     calibration_images : int or None
         Number of training images that `calibrate` needs before training. 0 means none, None means all.
     positive_state, nonnegative_state : tuple of str
@@ -52,6 +54,7 @@ class Layer:
     micro_batch = 32
     gives_features = False
     uses_batch_statistics = False
+    least_batch = 1
     calibration_images: int | None = 0
     positive_state: tuple[str, ...] = ()
     nonnegative_state: tuple[str, ...] = ()

@@ -217,6 +217,9 @@ class FeatureNorm(BatchNorm):
 
         x_hat = (x - mean) / sqrt(variance + 1e-5)
 
+    A single image has no variance. Training needs batches of two images or more. If the last batch of an epoch has one
+    image, the running averages take no notice of it.
+
     Examples
     --------
     >>> layer = FeatureNorm(1, "float64")
@@ -224,6 +227,13 @@ class FeatureNorm(BatchNorm):
     >>> layer.forward(np.array([[1.0, 3.0]])).round(3)
     array([[-1.,  1.]])
     """
+
+    least_batch = 2
+
+    def observe(self, totals: np.ndarray) -> None:
+        """Update the running averages with the sums of a batch, unless it is a single image, whose variance is 0."""
+        if totals[0, 0] >= self.least_batch:
+            super().observe(totals)
 
     def measure(self, x: np.ndarray) -> np.ndarray:
         """Number, sum and sum of squares of each feature in a part of a batch, (3, F) in float64."""

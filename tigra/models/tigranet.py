@@ -229,7 +229,7 @@ class DynamicPoolKind(PlainKind):
         if item.numbers[0] > site.n_nodes:
             raise ArchitectureError(
                 f"{item} at position {item.position} keeps more nodes than the graph has:"
-                f" use at most {site.n_nodes}, the number of pixels (with the margin)."
+                f" use at most {site.n_nodes} nodes, the pixels with the margin, or what GC has left of them."
             )
 
     def cost(self, numbers, site):

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from tigra.datasets.splits import fingerprint, train_and_valid
-from tigra.errors import TrainingError
+from tigra.errors import TrainingError, UsageError
 from tigra.kernels.workspace import Workspace
 from tigra.models.batch_statistics import (
     backward_together,
@@ -89,6 +89,7 @@ class Training:
         labels = self.train[1], self.valid[1]
         weights = with_class_weights(weights, options.class_weights, network.class_names, *labels)
         self.weights, self.valid_weights = with_mean_one(weights, *labels)
+        self._check_batch()
         self._check_memory()
         self.data_hash = fingerprint(splits)
         decay = network.mask_of("weight") * network.dtype.type(options.weight_decay)
@@ -114,6 +115,17 @@ class Training:
         """Number of replicas: one per thread, but no more than there are micro-batches in a batch."""
         largest_batch = min(self.options.batch_size, len(self.train[1]))
         return min(self.threads, len(micro_batches(largest_batch, self.network.micro_batch)))
+
+    def _check_batch(self) -> None:
+        """Raise UsageError if batches are too small for a layer: batch normalisation makes one image all zeros."""
+        least = max(layer.least_batch for layer in self.network.layers)
+        n_images, batch_size = len(self.train[1]), self.options.batch_size
+        if min(n_images, batch_size) < least:
+            raise UsageError(
+                f"Batch normalisation of features needs batches of at least {least} training images, got batch_size"
+                f" {batch_size} and {n_images} training {'image' if n_images == 1 else 'images'}; use more, or build"
+                " the network without batch_norm."
+            )
 
     def _check_memory(self) -> None:
         """Raise UsageError if a step would need more memory than the limit."""
