@@ -90,8 +90,13 @@ AS_PRINTED, REPAIRED = "TIGraNet, as printed", "TIGraNet, repaired"
 ACHIRAL, POOLED, BEST = "TIGraNet, achiral", "TIGraNet, pooled", "TIGraNet, best"
 ETH_80 = {"convnet": "80.1", "stn": "45.1", "harmnet": "94.0", "deepscat": "87.3"}
 ANGLES = 2, 4, 8, 16, "random"
-DIGITS = {100: 500, 1_000: 80, 10_000: 8, 50_000: 8}  # training digits: epochs, at least 1,500 steps
-HELD_OUT = {100: 100, 1_000: 200, 10_000: 3_000, 50_000: 3_000}  # training digits: validation digits
+DIGITS: dict[int, dict] = {  # training digits: further options of the data
+    100: {"n_valid": 100},
+    1_000: {"n_valid": 200},
+    10_000: {},
+    50_000: {},
+}
+MORE_EPOCHS = {100: {"epochs": 500}, 1_000: {"epochs": 80}}  # for at least 1,500 steps
 TEN_DIGITS = {"nines": True, "n_train": 57_000}  # all of MNIST's 60,000, but for 3,000 validation digits
 
 HE, U = "He initialisation of FC", "U[-1, 1] initialisation of FC"
@@ -216,14 +221,13 @@ TABLES = {
         (
             *(
                 Row(f"best-{n}", f"{BEST}, {n:,} upright digits", "mnist-rot",
-                    data={"n_train": n, "n_valid": HELD_OUT[n]}, changes={"epochs": epochs})
-                for n, epochs in DIGITS.items()
+                    data={"n_train": n, **more}, changes=MORE_EPOCHS.get(n, {}))
+                for n, more in DIGITS.items()
             ),
             *(
                 Row(f"turned-convnet-{n}", f"ConvNet, {n:,} rotated digits", "mnist-rot", method="convnet",
-                    data={"n_train": n, "n_valid": HELD_OUT[n], "train_rotations": "random"},
-                    changes={"epochs": 2 * epochs})
-                for n, epochs in DIGITS.items()
+                    data={"n_train": n, **more, "train_rotations": "random"}, changes=MORE_EPOCHS.get(n, {}))
+                for n, more in DIGITS.items()
             ),
             Row("best-ten", f"{BEST}, digits 0-9, 57,000 upright digits", "mnist-rot", data=TEN_DIGITS, runs=1),
         ),
