@@ -6,14 +6,16 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tigra.datasets import DATASETS, load_dataset
 from tigra.datasets.loading import dataset_options, is_own_data
 from tigra.datasets.npz.files import ENDING
+from tigra.datasets.splits import Splits
 from tigra.errors import DatasetError, ModelFileError
-from tigra.experiments.methods import find_method
+from tigra.experiments.methods import Method, find_method
 from tigra.experiments.own_data.sizing import choose_size
 from tigra.experiments.recipe import Recipe
 from tigra.experiments.report.counts import wilson
@@ -40,10 +42,12 @@ from .shared.data_options import (
 )
 from .shared.field_options import (
     HeadedCommand,
+    HeadedOption,
     field_options,
     given_fields,
     spelling,
 )
+from .shared.folding import cross_validated
 from .shared.options import (
     EXISTING_FILE,
     MethodName,
@@ -82,9 +86,17 @@ from .shared.signals import StopSignals
 )
 @field_options(FitOptions, NetworkOptions, first=("epochs", "architecture"))
 @data_options
+@click.option(
+    "--folds",
+    cls=HeadedOption,
+    heading="Data",
+    type=click.IntRange(min=2),
+    help="Cross-validation: train this many networks, test each on another part of the images, and report mean and"
+    " spread. No model is saved. Use it if there are few pictures.",
+)
 @import_option
 @click.pass_context
-def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
+def train(ctx, dataset, out, resumed, folds, method, threads, as_json, **settings):
     """Train a network and save it.
 
     DATASET is mnist-012, which comes with tigra, one of mnist-rot, mnist-trans and eth-80 ('tigra data
@@ -101,6 +113,7 @@ def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
         tigra train mnist-012 --seed 1 --out digits.npz
         tigra train --resume digits.npz
         tigra train pictures --size 32x32 --test-rotations
+        tigra train pictures --folds 5
     """
     with Progress() as progress, StopSignals() as stop:
         load = _loader(settings, threads, progress, stop)
@@ -110,7 +123,11 @@ def train(ctx, dataset, out, resumed, method, threads, as_json, **settings):
             run = _resumed(ctx, resumed, dataset, threads, load)
         else:
             out = out or default_name(dataset)
-            run = _fresh(dataset, out, method, threads, settings, load, progress)
+            chosen = _chosen(dataset, out, method, threads, settings, load, progress)
+            if folds:
+                watch = Watch(progress_line(progress), stop.asked)
+                return cross_validated(ctx, *chosen, folds, settings["seed"], threads, watch, progress, as_json)
+            run = chosen[0].start(chosen[2], chosen[1], settings["seed"], threads)
         share_training(ctx, run, dataset or run.splits.name, threads)
         progress.clear()
         for note in run.splits.notes:
@@ -159,8 +176,8 @@ def _loader(settings, threads, progress, stop):
     )
 
 
-def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
-    """Start a new run; check all that can be checked before the data set is loaded."""
+def _chosen(dataset, out, name, threads, settings, load, progress) -> tuple[Method, Any, Splits]:
+    """Return method, recipe and data set; check all that can be checked before the data set is loaded."""
     if dataset is None:
         raise click.UsageError("Give a DATASET, or continue a run with --resume FILE.")
     method, changes = find_method(name), given_fields(settings, FitOptions, NetworkOptions)
@@ -189,7 +206,7 @@ def _fresh(dataset, out, name, threads, settings, load, progress) -> Run:
     splits = load(dataset, seed=settings["seed"], interpolation=settings["interpolation"], **of_data)
     splits = replace(splits, notes=(*notes, *splits.notes)) if notes else splits
     progress.show(f"measuring the statistics of {len(splits.train.labels)} training images")
-    return method.start(splits, recipe, settings["seed"], threads)
+    return method, recipe, splits
 
 
 def _of_both(dataset, method, settings, of_data) -> dict:
