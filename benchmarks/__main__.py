@@ -1,7 +1,7 @@
 """How fast tigra is: python -m benchmarks [NAME ...] [--quick] [--threads N] [--json FILE] [--out FOLDER] [--write]
 
-Names are kernels, layers, selection, step, inference, growth, roofline, startup, memory and baselines; all by
-default. Contestants first have to agree on the result. Then they take turns in one process, after warm-up and
+Names are kernels, layers, selection, step, inference, growth, roofline, startup, memory, baselines and defaults; all
+by default. Contestants first have to agree on the result. Then they take turns in one process, after warm-up and
 compilation, on the same number of threads. README.md in this folder describes the benchmarks and the peers, RESULTS.md
 has the numbers of a whole run.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks import (
     bench_baselines,
+    bench_defaults,
     bench_growth,
     bench_kernels,
     bench_layers,
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "startup": bench_startup.run,
     "memory": bench_memory.run,
     "baselines": bench_baselines.run,
+    "defaults": bench_defaults.run,
 }
 
 
@@ -54,7 +56,7 @@ def main(words: list[str] | None = None) -> None:
         settings = settings.quick()
     if options.size:
         settings = replace(settings, sizes=tuple(size for size in SIZES if size.name in options.size))
-    settings = replace(settings, compiled=not options.no_compile)
+    settings = replace(settings, compiled=not options.no_compile, cpu_time=options.cpu_time)
     try:
         _, text = run_all(options.names or list(BENCHMARKS), settings, options.json)
     except KeyboardInterrupt:
@@ -99,6 +101,7 @@ def _options(words) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, action="append", metavar="N", help="can be repeated; by default 1 and 2")
     parser.add_argument("--size", action="append", choices=sizes, help="can be repeated; by default all")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes to start")
+    parser.add_argument("--cpu-time", action="store_true", help="measure CPU time in `defaults`, for a busy machine")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="draw the growth there")
     parser.add_argument(

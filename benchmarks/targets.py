@@ -11,6 +11,7 @@ IDIOMATIC = ("PyTorch, idiomatic, conv2d", "PyTorch, idiomatic, slices")
 CSR = ("PyTorch, sparse CSR, batch last",)
 FASTEST = (*CSR, "PyTorch, gradients by hand", "PyTorch, gradients by hand, compiled")
 DENSE = ("PyTorch, dense operators",)
+FASTEST_DEFAULT = tuple(f"PyTorch, channels last{how}" for how in ("", ", gradients of stencils by hand", ", compiled"))
 BUSY = "undecided: this peer was slower than on 1 thread, as on a busy machine"
 
 
@@ -82,6 +83,7 @@ def targets(threads) -> list[Target]:
         found += _against(f"training step, {size}, idiomatic PyTorch", "step", size, IDIOMATIC, 10, threads)
         found += _against(f"training step, {size}, PyTorch with sparse CSR", "step", size, CSR, 5, threads)
         found += _against(f"training step, {size}, fastest PyTorch found", "step", size, FASTEST, 5, threads)
+    found += _of_defaults(threads)
     scipy = tuple(f"layers/Statistics/{rot}/SciPy CSR, {how}" for how in ("micro-batches", "whole batch"))
     help_path = "startup/tigra --help"
     return [
@@ -104,6 +106,26 @@ def targets(threads) -> list[Target]:
             if case.name.startswith(("Conv", "HarmonicConv"))
         ),
         Target("tigra --help against import click", 2, (help_path,), True),
+    ]
+
+
+def _of_defaults(threads) -> list[Target]:
+    """The default network of MNIST-rot."""
+    step, inference = "defaults/step", "defaults/inference"
+    title, rot, one = "default network, training step", "mnist-rot", "mnist-rot/1"
+    return [
+        *_against(f"{title}, idiomatic PyTorch", step, rot, ("PyTorch, idiomatic",), 10, threads),
+        *_against(f"{title}, fastest PyTorch found", step, rot, FASTEST_DEFAULT, 4, threads),
+        *_against(
+            "default network, inference, 1000 images, onnxruntime",
+            inference,
+            "mnist-rot/1000",
+            ("onnxruntime",),
+            3,
+            threads,
+        ),
+        *_against("default network, inference, one image, onnxruntime", inference, one, ("onnxruntime",), 1, threads),
+        Target(f"two threads against one, {title}", 1.7, (f"{step}/{rot}/2 threads against 1",)),
     ]
 
 

@@ -21,19 +21,19 @@ class TigraPeer:
 
     name = "tigra"
 
-    def __init__(self, network: Network, images, labels, threads: int, rate: float):
-        self.network, self.images, self.threads = network, images, threads
+    def __init__(self, network: Network, images, labels, threads: int, rate: float, clock=time.perf_counter):
+        self.network, self.images, self.threads, self.clock = network, images, threads, clock
         data = type("Data", (), {"train": (images, labels), "valid": (images[:1], labels[:1])})
         options = FitOptions(epochs=10**9, batch_size=len(images), learning_rate=rate, schedule="constant")
         self.training = Training(network, data, options, threads, self._start, self._end)
         self._epochs = self.training.run()
 
     def _start(self) -> bool:
-        self.started = time.perf_counter()
+        self.started = self.clock()
         return False
 
     def _end(self, what: str, done: int, total: int) -> None:
-        self.seconds = time.perf_counter() - self.started
+        self.seconds = self.clock() - self.started
 
     def timed_step(self) -> float:
         """One step; the seconds it took."""

@@ -349,6 +349,11 @@ def test_targets_are_those_that_were_asked_for():
         *((f"training step, {size}, idiomatic PyTorch", 10) for size in ("MNIST-012", "ETH-80")),
         *((f"training step, {size}, PyTorch with sparse CSR", 5) for size in ("MNIST-012", "ETH-80")),
         *((f"training step, {size}, fastest PyTorch found", 5) for size in ("MNIST-012", "ETH-80")),
+        ("default network, training step, idiomatic PyTorch", 10),
+        ("default network, training step, fastest PyTorch found", 4),
+        ("default network, inference, 1000 images, onnxruntime", 3),
+        ("default network, inference, one image, onnxruntime", 1),
+        ("two threads against one, default network, training step", 1.7),
         ("statistics forward and backward, MNIST-rot, SciPy CSR", 6),
         ("selection, MNIST-rot, np.partition", 1.5),
         ("two threads against one, training step, MNIST-rot", 1.7),
@@ -359,7 +364,7 @@ def test_targets_are_those_that_were_asked_for():
     }
     found = targets((1, 2))
     assert {(re.sub(r", \d threads?$", "", target.what), target.limit) for target in found} == asked
-    assert len(found) == 2 * 13 + 13
+    assert len(found) == 2 * 17 + 14
     below = {target.what for target in found if target.at_most}
     assert below == {what for what, _ in asked if "exponent" in what or "help" in what}
 
