@@ -13,7 +13,7 @@ import tigra
 from tests.model_members import members, npy, write
 from tigra import ModelFileError
 from tigra.model_arrays import packed
-from tigra.model_file import check_writable, load_model
+from tigra.model_file import check_writable, load_model, packaged_models
 from tigra.training.training import FitOptions, Training
 
 
@@ -47,6 +47,13 @@ def test_models_that_come_with_tigra_have_names_but_a_file_goes_first(tmp_path, 
     assert tigra.load("mnist-012").class_names == network.class_names
     with pytest.raises(ModelFileError, match="Cannot read the model file mnist-021: .*; models that .*: mnist-012"):
         tigra.load("mnist-021")
+
+
+def test_packaged_models_load_and_are_small():
+    models = packaged_models()
+    assert list(models) == sorted(models) and sum(path.stat().st_size for path in models.values()) <= 10**6
+    for name in models:
+        assert load_model(name).training["dataset"], name
 
 
 def test_options_given_as_numpy_numbers_are_saved(tmp_path, small_network):
