@@ -9,8 +9,8 @@ import click
 
 from tigra.model_file import load_model, packaged_models
 
-from .shared.options import ModelFile, import_option
-from .shared.output import say
+from .shared.options import ModelFile, import_option, json_option
+from .shared.output import print_json, say
 
 BESIDE = "mnist-012-convnet"  # comes with tigra
 
@@ -26,8 +26,9 @@ BESIDE = "mnist-012-convnet"  # comes with tigra
     help="Port on this machine; choose one if you want the address to stay the same.",
 )
 @click.option("--browser/--no-browser", default=True, show_default=True, help="Open the page in the browser.")
+@json_option
 @import_option
-def playground(model, beside, port, browser):
+def playground(model, beside, port, browser, as_json):
     """Show a network at work on a page in the browser.
 
     MODEL is a model file of a TIGraNet, or the name of a model that comes with tigra; by default those that
@@ -45,7 +46,10 @@ def playground(model, beside, port, browser):
     models, other = _models(model, beside)
     with PlaygroundServer(Answers(models, other), port) as server:
         try:
-            say(f"The playground is at {server.address}; Ctrl-C ends it.")
+            if as_json:
+                print_json({"address": server.address})
+            else:
+                say(f"The playground is at {server.address}; Ctrl-C ends it.")
             if browser:
                 webbrowser.open(server.address)
             server.serve_forever()

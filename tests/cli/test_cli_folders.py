@@ -190,7 +190,7 @@ def test_evaluate_refuses_a_named_data_set_that_is_split_in_another_way(here, mo
 def test_evaluate_says_when_the_folder_is_not_here(here, tmp_path):
     os.chdir(tmp_path)
     message = run("evaluate", here / "shapes.npz", expect=2).stderr
-    assert "shapes is neither a folder that exists nor a data set that is registered" in message
+    assert "shapes is neither a folder or file that exists nor a data set that is registered" in message
 
 
 def test_ctrl_c_during_the_report_says_that_the_model_is_saved(here, monkeypatch):

@@ -33,7 +33,7 @@ def test_the_name_of_a_packaged_model_will_do_wherever_a_model_is_asked_for(digi
     assert run("info", "mnist-012").stdout.startswith(find_recipe("mnist-012").network.architecture)
     assert json.loads(run("evaluate", "mnist-012", "--runs", "1", "--json").stdout)["accuracy"]["mean"] > 0.9
     wrong = run("predict", "mnist-013", path, expect=2).stderr
-    assert "'mnist-013' does not exist; models that come with tigra: mnist-012." in wrong
+    assert f"'mnist-013' does not exist; models that come with tigra: {', '.join(packaged_models())}." in wrong
 
 
 def test_a_file_goes_before_a_packaged_model_and_a_folder_does_not(digit, tmp_path):

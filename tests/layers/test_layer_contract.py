@@ -25,6 +25,7 @@ def test_every_public_layer_is_registered():
     defined, found = set(), [Layer]
     while found:
         found = [cls for base in found for cls in base.__subclasses__() if cls.__module__.startswith("tigra.")]
+        found = [cls for cls in found if not cls.__module__.startswith("tigra.playground.")]  # broken on purpose
         defined |= {cls.__name__ for cls in found}
     defined -= {"PlaneLayer", "ModulusLayer", "BatchNorm"}  # what others have in common
     assert defined == {name.split(",")[0] for name in LAYER_CASES}, "a layer has no gradient case"

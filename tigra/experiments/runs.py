@@ -17,6 +17,7 @@ from tigra.datasets.splits import Splits, split_hash, train_and_valid
 from tigra.experiments.report.counts import Counts, outcomes
 from tigra.experiments.report.remarks import remarks
 from tigra.files.cache import cache_folder
+from tigra.layers import Dense
 from tigra.model_file import save
 from tigra.models.classifier import Classifier
 from tigra.processes.team import TeamError
@@ -131,7 +132,8 @@ class NetworkRun(Run):
         training, network = self.training, self.training.network
         train, valid = train_and_valid(self.splits)
         network.temperature = fitted_temperature(network.scores(valid.images, training.threads), valid.labels)
-        self.familiar = Familiar.of(network, train, valid, training.options.seed, training.threads)
+        if isinstance(network.layers[-1], Dense):  # takes features; HarmNet's last layer takes whole maps
+            self.familiar = Familiar.of(network, train, valid, training.options.seed, training.threads)
 
     def _so_far(self) -> str:
         """Return the results so far, for a live line."""
