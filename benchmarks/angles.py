@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=15)
     parser.add_argument("--data-dir")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("docs/angles"))
+    parser.add_argument("--out", type=Path, default=Path("docs"))
     options = parser.parse_args()
     if not 1 <= options.step <= 180 or 360 % options.step:
         parser.error(f"--step must divide 360, got {options.step}")
