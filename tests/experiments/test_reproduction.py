@@ -154,6 +154,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     shown = []
     again = stopped.run(row, 0, Watch(show=lambda text, done=0, total=0: shown.append((text, done, total))))
     assert again["accuracy"] == whole["accuracy"] and again["seconds"] > kept.training["seconds"] > 0
+    assert again["cpu_seconds"] > kept.training["cpu_seconds"] > 0
     assert ("epoch 1/1", 4, 5) in shown and ("epoch 1/1", 3, 5) not in shown
 
 

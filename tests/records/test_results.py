@@ -96,7 +96,9 @@ def test_every_row_is_what_its_records_say(table, row):
     for key in ("parameters", "epochs"):
         known = {record[key] for record in records if key in record}
         cells.append("-" if not known else str(*known) if len(known) == 1 else f"{min(known)}-{max(known)}")
-    cells.append(f"{statistics.mean(record['seconds'] for record in records):.0f}")
+    for key in ("seconds", "cpu_seconds"):
+        known = [record[key] for record in records if key in record]
+        cells.append(f"{sum(known) / len(known):.0f}" if known else "-")
     assert NOTEBOOK.count(f"| {' | '.join(cells)} |") == 1
     for record in records:
         fold = f"fold {record['number']}"

@@ -27,9 +27,9 @@ def one_or_range(values: list) -> str:
 
 
 def effort_of(facts: dict) -> dict:
-    """Return epochs, seconds and threads from a model file, as a record has them."""
+    """Return epochs, seconds, CPU seconds and threads from a model file, as a record has them."""
     of_training = {"epochs": len(facts["history"]), "best_epoch": facts.get("best_epoch")} if "history" in facts else {}
-    return of_training | {name: facts[name] for name in ("seconds", "threads") if name in facts}
+    return of_training | {name: facts[name] for name in ("seconds", "cpu_seconds", "threads") if name in facts}
 
 
 def are_numbers(effort: dict) -> bool:
@@ -48,7 +48,7 @@ def is_whole(record: dict, names) -> bool:
     tests, names = found["test"], list(names)
     shares = [value for name, value in found.items() if name != "test"]
     shares += [value for values in tests.values() if isinstance(values, list) for value in values]
-    effort = "seconds", "parameters", "epochs", "best_epoch", "threads"
+    effort = "seconds", "cpu_seconds", "parameters", "epochs", "best_epoch", "threads"
     return (
         all(isinstance(values, list) and values for values in tests.values())
         and names[0] in tests

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -186,23 +187,28 @@ class Experiment:
             facts = {"architecture": model.options.architecture, "parameters": model.n_parameters}
             return model, facts | effort_of(kept.training)
         run, before = self._started(kept, row, settings, splits, path)
+        started = time.process_time()
+        effort: dict[str, float] = {"threads": self.threads}
 
-        def effort(seconds):
-            return {"seconds": round(before + seconds, 3), "threads": self.threads}
+        def facts_so_far(seconds: float) -> dict:
+            spent = {"seconds": seconds, "cpu_seconds": time.process_time() - started}  # of all threads
+            effort.update((name, round(before[name] + spent[name], 3)) for name in spent if name in before)
+            return {"settings": settings} | effort
 
-        seconds = perform(run, path, watch, SAVE_EVERY, lambda seconds: {"settings": settings} | effort(seconds))
+        perform(run, path, watch, SAVE_EVERY, facts_so_far)
         facts = {name: value for name, value in run.facts.items() if name != "seed"}
-        return run.model, facts | effort(seconds)
+        return run.model, facts | effort
 
-    def _started(self, kept, row, settings, splits, path) -> tuple[Run, float]:
-        """Return (run, seconds so far): the unfinished run of an earlier start, or a new one."""
+    def _started(self, kept, row, settings, splits, path) -> tuple[Run, dict]:
+        """Return (run, effort so far): the unfinished run of an earlier start, or a new one."""
         if kept:
             try:
-                return resume(kept, splits, path, self.threads), effort_of(kept.training)["seconds"]
+                return resume(kept, splits, path, self.threads), effort_of(kept.training)
             except TigraError:
                 pass  # unusable: start again
         seed = settings["data"].get("seed", 0)
-        return find_method(row.method).start(splits, self.recipe(row), seed, self.threads), 0.0
+        run = find_method(row.method).start(splits, self.recipe(row), seed, self.threads)
+        return run, {"seconds": 0, "cpu_seconds": 0}
 
     def _kept_model(self, path, row: Row, number: int, splits: Splits) -> Model | None:
         """Return the model of an earlier start, finished or not, if settings and images are equal."""
@@ -271,7 +277,7 @@ def table_markdown(table: Table, rows: Sequence[Row], records_of: Callable[[Row]
         if not found:
             continue
         header = ["", "paper", *(f"test, {name}" for name in tests), "upright test", "valid", "train"]
-        header += ["runs", "parameters", "epochs", "seconds"]
+        header += ["runs", "parameters", "epochs", "seconds", "CPU seconds"]
         lines += ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
         lines += ["| " + " | ".join(_cells(row, list(kept.values()), tests)) + " |" for row, kept in found]
         lines += ["", *_protocols(found), ""]
@@ -286,7 +292,10 @@ def _cells(row: Row, records: list[dict], tests: Iterable[str]) -> list[str]:
     plural = "s" if len(records) != 1 else ""
     cells += [f"{len(records)} {row.over}{plural}"]
     cells += [one_or_range([record.get(key) for record in records]) for key in ("parameters", "epochs")]
-    return [*cells, f"{statistics.mean(r['seconds'] for r in records):.0f}" if records else "-"]
+    for key in ("seconds", "cpu_seconds"):
+        known = [record[key] for record in records if key in record]
+        cells.append(f"{statistics.mean(known):.0f}" if known else "-")
+    return cells
 
 
 def _protocols(found: list[tuple[Row, dict[int, dict]]]) -> list[str]:
