@@ -1,0 +1,147 @@
+"""tigra's folder recipe against HOG + SVM, LBP + SVM, an MLP and a ConvNet, on small sets, upright and turned.
+
+    python -m benchmarks.practice [SET ...] [--contender NAME] [--seeds 3] [--seed N] [--jobs 1] [--out FOLDER]
+                                  [--data-dir FOLDER] [--version-0-1 PYTHON] [--table]
+
+Letters, shapes and textures are drawn on the spot, photographs come with scikit-learn; digits and objects need MNIST
+and ETH-80 (`tigra data fetch`). Each result is written to FOLDER/SET.json at once and is not computed again. mpiexec
+works, too. What cannot take part, because a package is missing, is left out with a message. docs/own-pictures.md has
+the tables; `--table` prints those of the records without measuring anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.practice import records
+from benchmarks.practice.contenders import CONTENDERS, Conditions, absence, measured
+from benchmarks.practice.sets import SETS, make
+from cli.shared.processes import current_team, is_one_of_many, several_processes
+from tigra.errors import DatasetError, TigraError, UsageError
+from tigra.experiments.runner import hand_out, runner_for
+from tigra.experiments.runs import Watch
+from tigra.files.claims import claim
+
+OUT = Path("docs/practice")
+
+
+class Task(NamedTuple):
+    """One contender on one set."""
+
+    name: str
+    contender: str
+    seed: int
+    options: argparse.Namespace
+
+    @property
+    def words(self) -> str:
+        """For messages."""
+        return f"{self.name}, {CONTENDERS[self.contender].words}, seed {self.seed}"
+
+
+def do(task: Task, watch: Watch) -> dict | None:
+    """Measure and record at once, unless it is recorded or another process is at it."""
+    folder = task.options.out
+    with claim(folder / f".{task.name}-{task.contender}-{task.seed}.lock") as is_mine:
+        if not is_mine or is_recorded(task):
+            return None
+        pictures = make(task.name, task.seed, task.options.data_dir)
+        records.check_pictures(records.read(folder, task.name), task.name, task.seed, pictures.digest)
+        is_dark_on_light = SETS[task.name].is_dark_on_light
+        conditions = Conditions(task.seed, is_dark_on_light, task.options.version_0_1, watch)
+        run = measured(task.contender, pictures, conditions) | {"digest": pictures.digest}
+        records.add(folder, task.name, task.contender, task.seed, run)
+        return run
+
+
+def is_recorded(task: Task) -> bool:
+    """Whether the file of the set has this measurement."""
+    return str(task.seed) in records.read(task.options.out, task.name).get(task.contender, {})
+
+
+def parsed(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="*", metavar="SET", help=", ".join(SETS))
+    parser.add_argument("--contender", action="append", choices=list(CONTENDERS), help="only this one; repeatable")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seed", type=int, help="only this seed")
+    parser.add_argument("--jobs", type=int, default=1, help="measurements at a time, each in a process of its own")
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--data-dir", help="where MNIST and ETH-80 are")
+    parser.add_argument("--version-0-1", metavar="PYTHON", help="Python of an environment that has tigra 0.1")
+    parser.add_argument("--table", action="store_true", help="only print the tables of the records")
+    options = parser.parse_args(words)
+    if unknown := set(options.sets) - set(SETS):
+        parser.error(f"no set {', '.join(sorted(unknown))}; there are {', '.join(SETS)}")
+    if min(options.seeds, options.jobs) < 1:
+        parser.error(f"--seeds and --jobs are numbers of at least 1, got {options.seeds} and {options.jobs}")
+    return options
+
+
+def tasks_of(options: argparse.Namespace) -> list[Task]:
+    """What is to be measured, seed by seed; says what is left out."""
+    contenders = options.contender or list(CONTENDERS)
+    for contender in list(contenders):
+        if reason := absence(contender, options.version_0_1):
+            print(f"Left out {CONTENDERS[contender].words}: {reason}", file=sys.stderr)
+            contenders.remove(contender)
+    names = options.sets or list(SETS)
+    for name in list(names):
+        try:
+            make(name, 0, options.data_dir, SETS[name].counts._replace(train=1, test=1))
+        except (UsageError, DatasetError) as error:
+            print(f"Left out {name}: {error}", file=sys.stderr)
+            names.remove(name)
+    seeds = range(options.seeds) if options.seed is None else [options.seed]
+    return [Task(name, one, seed, options) for seed in seeds for name in names for one in contenders]
+
+
+def run(options: argparse.Namespace) -> bool:
+    """Measure what is missing; returns False if something failed."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    tasks, all_well = [task for task in tasks_of(options) if not is_recorded(task)], True
+    with runner_for(min(options.jobs, len(tasks) or 1), team=current_team()) as runner:
+        for outcome in hand_out(runner, do, tasks):
+            if outcome.error:
+                all_well = False
+                print(f"{outcome.task.words}: no result. {outcome.error}", file=sys.stderr, flush=True)
+            elif outcome.result:
+                numbers = "{upright:.1f} upright, {turned:.1f} turned, {seconds:.1f} s".format(**outcome.result)
+                print(f"{outcome.task.words}: {numbers}", file=sys.stderr, flush=True)
+    return all_well
+
+
+def tables(folder: Path) -> str:
+    """All tables as Markdown: the overview, then one for each set."""
+    parts = ["\n".join(records.overview(folder))]
+    for name, recipe in SETS.items():
+        if found := records.read(folder, name):
+            parts.append("\n".join([f"**{recipe.words}** (`{name}`)", "", *records.table(found)]))
+    return "\n\n".join(parts)
+
+
+def main(words: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and print the tables."""
+    options = parsed(words)
+    try:
+        all_well = options.table or run(options)
+        print(tables(options.out), flush=True)
+    except (TigraError, OSError) as error:
+        sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(f"\nStopped; what is finished is in {options.out}, the same command goes on.")
+    if not all_well:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    if is_one_of_many():
+        with several_processes() as is_first:
+            if is_first:
+                main()
+    else:
+        main()
