@@ -3,6 +3,8 @@
     python -m benchmarks.ideas [mnist-012] [mnist-rot] [oriented] [--seeds 3] [--match WORDS] [--out FOLDER]
                                [--data-dir FOLDER] [--jobs 1]
 
+Several processes do it together under mpiexec, with --jobs, or if the command is started several times.
+
 mnist-012 and mnist-rot change the achiral recipes, oriented changes the best one of MNIST-rot.
 
 For each idea networks are trained as `tigra train` does. They are tested on digits of MNIST's *training* file that
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from tigra_cli.shared.processes import current_team, in_process_0
 
 from benchmarks.lesser_layers import replace_layers
 from tigra.datasets.loading import load_dataset
@@ -316,7 +319,7 @@ def _run(dataset: str, options) -> bool:
     ideas, known = [idea for idea in IDEAS[dataset] if options.match in idea], read(path, dataset)
     tasks = [Task(dataset, idea, seed, options) for idea in ideas for seed in range(options.seeds)]
     tasks = [task for task in tasks if not has(known, task.idea, task.seed)]
-    with runner_for(min(options.jobs, len(tasks) or 1)) as runner:
+    with runner_for(min(options.jobs, len(tasks) or 1), team=current_team()) as runner:
         for outcome in hand_out(runner, do, tasks):
             if outcome.error:
                 failed = True
@@ -330,4 +333,4 @@ def _run(dataset: str, options) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    in_process_0(main)

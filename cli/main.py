@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import click
 
 from .shared.output import cache_notes, safe, say
-from .shared.processes import SHARED, current_team, is_one_of_many, several_processes
+from .shared.processes import SHARED, current_team, in_process_0, is_one_of_many
 from .shared.signals import signals_interrupt
 
 # Each command has a module of its own, loaded when it is called, so that `tigra --help` is quick.
@@ -45,10 +45,7 @@ class TigraGroup(click.Group):
 
     def main(self, *words, **extra):
         """Run in this process, or in all that mpiexec started."""
-        if not is_one_of_many():
-            return super().main(*words, **extra)
-        with several_processes() as is_first:
-            return super().main(*words, **extra) if is_first else None
+        return in_process_0(super().main, *words, **extra)
 
     def list_commands(self, ctx):
         """Return the names, in the order in which they are typically used."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tigra.datasets import DATASETS, load_dataset
 from tigra.datasets.loading import dataset_options, is_own_data
@@ -47,7 +48,7 @@ from .shared.field_options import (
     given_fields,
     spelling,
 )
-from .shared.folding import cross_validated
+from .shared.folding import Folds, cross_validated
 from .shared.options import (
     EXISTING_FILE,
     MethodName,
@@ -61,7 +62,12 @@ from .shared.signals import StopSignals
 
 @click.command(cls=HeadedCommand)
 @dataset_argument(required=False)
-@click.option("--out", type=click.Path(dir_okay=False), help="Model file to write.  [default: DATASET.npz]")
+@click.option(
+    "--out",
+    type=click.Path(),
+    help="Model file to write.  [default: DATASET.npz]  With --folds, a folder for the results of finished folds: the"
+    " same command continues with the others.  [default: keep nothing]",
+)
 @click.option(
     "--resume",
     "resumed",
@@ -94,9 +100,17 @@ from .shared.signals import StopSignals
     help="Cross-validation: train this many networks, test each on another part of the images, and report mean and"
     " spread. No model is saved. Use it if there are few pictures.",
 )
+@click.option(
+    "--jobs",
+    cls=HeadedOption,
+    heading="Data",
+    type=click.IntRange(min=1, max=1024),
+    default=1,
+    help="Number of folds at a time, each in a process of its own; the cores are shared out to them.",
+)
 @import_option
 @click.pass_context
-def train(ctx, dataset, out, resumed, folds, method, threads, as_json, **settings):
+def train(ctx, dataset, out, resumed, folds, jobs, method, threads, as_json, **settings):
     """Train a network and save it.
 
     DATASET is mnist-012, which comes with tigra, one of mnist-rot, mnist-trans and eth-80 ('tigra data
@@ -115,6 +129,7 @@ def train(ctx, dataset, out, resumed, folds, method, threads, as_json, **setting
         tigra train pictures --size 32x32 --test-rotations
         tigra train pictures --folds 5
     """
+    threads = _checked_folding(ctx, out, folds, jobs, threads)
     with Progress() as progress, StopSignals() as stop:
         load = _loader(settings, threads, progress, stop)
         if resumed:
@@ -122,11 +137,11 @@ def train(ctx, dataset, out, resumed, folds, method, threads, as_json, **setting
             check_writable(out)
             run = _resumed(ctx, resumed, dataset, threads, load)
         else:
-            out = out or default_name(dataset)
-            chosen = _chosen(dataset, out, method, threads, settings, load, progress)
+            chosen = _chosen(dataset, out, folds, method, threads, settings, load, progress)
             if folds:
                 watch = Watch(progress_line(progress), stop.asked)
-                return cross_validated(ctx, *chosen, folds, settings["seed"], threads, watch, progress, as_json)
+                return cross_validated(ctx, Folds.of(ctx, dataset, *chosen, threads, out), jobs, watch, progress)
+            out = out or default_name(dataset)
             run = chosen[0].start(chosen[2], chosen[1], settings["seed"], threads)
         share_training(ctx, run, dataset or run.splits.name, threads)
         progress.clear()
@@ -159,6 +174,20 @@ def default_name(dataset) -> str:
     return f"{dataset if dataset in DATASETS else Path(dataset or '.').resolve().name or 'model'}.npz"
 
 
+def _checked_folding(ctx, out, folds, jobs, threads) -> int:
+    """Check the options that mean something else with --folds; returns the threads of each process."""
+    if not folds and out and os.path.isdir(out):
+        raise click.BadParameter(f"{out!r} is a directory; give the name of a model file.", ctx, param_hint="--out")
+    if jobs == 1:
+        return threads
+    if not folds:
+        raise click.UsageError("--jobs is the number of folds at a time; for one run, give --threads.")
+    if current_team().size > 1:
+        raise click.UsageError("mpiexec says how many folds to do at a time; leave out --jobs.")
+    is_given = ctx.get_parameter_source("threads") is ParameterSource.COMMANDLINE
+    return threads if is_given else max(1, threads // jobs)
+
+
 def progress_line(progress: Progress):
     """Return a function for `Watch` that shows a live line; the phase is its text without numbers."""
 
@@ -176,7 +205,7 @@ def _loader(settings, threads, progress, stop):
     )
 
 
-def _chosen(dataset, out, name, threads, settings, load, progress) -> tuple[Method, Any, Splits]:
+def _chosen(dataset, out, folds, name, threads, settings, load, progress) -> tuple[Method, Any, Splits]:
     """Return method, recipe and data set; check all that can be checked before the data set is loaded."""
     if dataset is None:
         raise click.UsageError("Give a DATASET, or continue a run with --resume FILE.")
@@ -198,9 +227,11 @@ def _chosen(dataset, out, name, threads, settings, load, progress) -> tuple[Meth
     of_data = given_options(settings)
     check_options(dataset, of_data, settings["data_dir"])
     of_data |= _of_both(dataset, method, settings, of_data)
-    if os.path.exists(out) and os.path.exists(dataset) and os.path.samefile(out, dataset):
-        raise click.UsageError(f"--out {out} would replace the data set; choose another name.")
-    check_writable(out)
+    if not folds:
+        out = out or default_name(dataset)
+        if os.path.exists(out) and os.path.exists(dataset) and os.path.samefile(out, dataset):
+            raise click.UsageError(f"--out {out} would replace the data set; choose another name.")
+        check_writable(out)
     if settings["size"]:
         method.check_size(recipe, settings["size"])
     splits = load(dataset, seed=settings["seed"], interpolation=settings["interpolation"], **of_data)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,14 @@ def several_processes() -> Iterator[bool]:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     _do_jobs()
     yield False
+
+
+def in_process_0(command: Callable, *words, **extra) -> Any:
+    """Call a command in this process, or in the first of those that mpiexec started; the others do what it sends."""
+    if not is_one_of_many():
+        return command(*words, **extra)
+    with several_processes() as is_first:
+        return command(*words, **extra) if is_first else None
 
 
 def _do_jobs() -> None:

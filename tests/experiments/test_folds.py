@@ -1,14 +1,22 @@
 """Cross-validation: every image is tested once."""
 
+import contextlib
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from tigra_cli.shared.folding import Folds
 
 import tigra
+from benchmarks.attack import ranks
 from tests.cli.running import run
-from tigra.errors import DatasetError, UsageError
+from tigra.errors import DatasetError, TrainingError, UsageError
 from tigra.experiments.own_data.folds import fold_splits
+from tigra.files.claims import claim
+
+WORDS = "train", "a.npz", "--folds", "3", "--architecture", "SC[1, 1]-S[1]", "--epochs", "1"
 
 
 @pytest.fixture
@@ -16,6 +24,13 @@ def arrays(tmp_path, rng):
     path = tmp_path / "a.npz"
     np.savez(path, images=rng.random((23, 6, 6)), labels=np.arange(23) % 2)
     return path
+
+
+@contextlib.contextmanager
+def claim_in(folder, name):
+    folder.mkdir()
+    with claim(folder / name):
+        yield
 
 
 def keys(images):
@@ -39,11 +54,43 @@ def test_every_image_is_tested_once_and_never_by_a_network_that_saw_it(arrays):
 
 
 @pytest.mark.slow
-def test_the_command_prints_mean_and_spread(arrays, tmp_path, monkeypatch):
+def test_the_command_prints_mean_and_spread_and_goes_on_where_it_stopped(arrays, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = "train", "a.npz", "--folds", "3", "--architecture", "SC[1, 1]-S[1]", "--epochs", "1"
-    found = json.loads(run(*words, "--json").stdout)
+    found = json.loads(run(*WORDS, "--json").stdout)
     values = found["accuracy"]["test_upright"]["values"]
     assert found["folds"] == len(values) == 3 and not (tmp_path / "a-model.npz").exists()
     assert found["accuracy"]["test_upright"]["mean"] == pytest.approx(np.mean(values))
-    assert "over 3 folds" in run(*words).stdout
+    train, done = Folds.train, []
+    monkeypatch.setattr(Folds, "train", lambda folds, number, *more: done.append(number) or train(folds, number, *more))
+    with claim_in(tmp_path / "kept", "fold-2-of-3.lock"):
+        first = run(*WORDS, "--out", "kept")
+    assert done == [1, 3] and "over 2 of 3 folds" in first.stdout and "another process is doing 1" in first.stderr
+    (tmp_path / "kept" / "fold-3-of-3.json").write_text("{}")
+    again = json.loads(run(*WORDS, "--out", "kept", "--json").stdout)
+    assert done == [1, 3, 2, 3] and again == found
+    run(*WORDS, "--out", "kept", "--seed", "1")
+    assert done[4:] == [1, 2, 3]  # those of another seed are not its own
+
+
+def test_a_fold_that_fails_is_reported_and_the_others_go_on(arrays, tmp_path, monkeypatch):
+    def train(folds, number, watch):
+        if number == 2:
+            raise TrainingError("The loss rose.")
+        return {"test_upright": number / 4}
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Folds, "train", train)
+    done = run(*WORDS, expect=1)
+    assert done.stderr == "Fold 2: no result. The loss rose.\n" and "25.0 %, 75.0 %" in done.stdout
+    assert "number of folds at a time" in run("train", "a.npz", "--jobs", "2", expect=2).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(ranks.launcher() is None, reason="no MPI here; run: pip install mpi4py mpich")
+def test_folds_are_handed_out_to_the_processes_of_mpi(arrays, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [*WORDS, "--json"]
+    expected = run(*words).stdout
+    command = [ranks.launcher(), "-n", "2", sys.executable, "-m", "tigra", *words]
+    done = subprocess.run(command, env=ranks.environment(), capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, expected), done.stderr
