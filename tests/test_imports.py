@@ -14,8 +14,8 @@ ROOMS = """
     errors version
     option_fields
     options seeding
-    files kernels processes
-    images graph
+    files kernels
+    images graph processes
     datasets layers
     models
     training theory baselines

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from tigra.errors import TrainingError
+from tigra.kernels.workspace import Workspace
 
-PATIENCE = 0.01  # seconds of looking for a message all the time, before the waiting process sleeps in between
-NAP = 0.001
+PATIENCE = 0.0005  # seconds of looking for a message all the time, before a waiting process sleeps in between
+NAPS = 0.00005, 0.001  # seconds of the shortest and the longest sleep
+LATE = 0.1  # a sleep takes at most this share of the time that the process has waited
 GO_ON, STOP = 0, 1
 
 
@@ -71,7 +73,7 @@ class Team:
     def add_rows(self, rows: np.ndarray, n_rows: int, total: np.ndarray | None = None) -> np.ndarray:
         """Add to `total`, if given, the rows of all processes in their order; each has its share of `n_rows`.
 
-        The result may be a view of `rows`.
+        The result may be a view of `rows`, and the next call may overwrite it.
         """
         for row in rows:
             if total is None:
@@ -108,6 +110,7 @@ class MPITeam(Team):
         self._cores = max(1, len(allowed) // self.machine.size)
         self.seconds = 0.0  # spent in exchanges of gradients, for benchmarks
         self._places: list[str] = self.comm.allgather(platform.node())
+        self._space = Workspace()
         self._others_wait = False  # in `agree`
         self._is_busy = False  # between `agree` and `rest`
 
@@ -126,7 +129,7 @@ class MPITeam(Team):
             own = None, f"{type(error).__name__}: {error}".rstrip(".")
         else:
             cause = None
-        found = self.comm.allgather(own)
+        found = self._all(own)
         for rank, (items, trouble) in enumerate(found):
             if items is None:
                 self._is_busy = self._others_wait = False  # all leave the run
@@ -140,19 +143,22 @@ class MPITeam(Team):
         widths = [part.stop - part.start for part in columns]
         heights = [part.stop - part.start for part in shares(n_rows, self.size)]
         mine, height, width = columns[self.rank], heights[self.rank], widths[self.rank]
-        sent = np.concatenate([rows[:, part].ravel() for part in columns])
-        received = np.empty((n_rows, width), rows.dtype)  # shares are contiguous: these are all rows in their order
-        self.comm.Alltoallv((sent, [height * w for w in widths]), (received, [h * width for h in heights]))
+        sent = self._space.array("sent", (height * n_columns,), rows.dtype)
+        for part, w in zip(columns, widths, strict=True):
+            sent[height * part.start : height * part.stop].reshape(height, w)[:] = rows[:, part]
+        # shares are contiguous, so what is received are all rows in their order
+        received = self._space.array("received", (n_rows, width), rows.dtype)
+        self._wait(self.comm.Ialltoallv((sent, [height * w for w in widths]), (received, [h * width for h in heights])))
         own = super().add_rows(received, n_rows, None if total is None else total[mine])
-        result = np.empty(n_columns, rows.dtype)
-        self.comm.Allgatherv(np.ascontiguousarray(own), (result, widths))
+        result = self._space.array("result", (n_columns,), rows.dtype)
+        self._wait(self.comm.Iallgatherv(np.ascontiguousarray(own), (result, widths)))
         self.seconds += time.perf_counter() - started
         return result
 
     def agree(self, stop: bool) -> bool:
         """As of the base class; the other processes wait here without taking a core."""
         word = np.array([STOP if stop else GO_ON])
-        self._patiently(self.comm.Ibcast(word))
+        self._wait(self.comm.Ibcast(word))
         self._is_busy = self._others_wait = word[0] == GO_ON
         return bool(word[0] == STOP)
 
@@ -164,7 +170,7 @@ class MPITeam(Team):
         """Call `load` in one process of each machine first, which may fill a cache, then in the others."""
         try:
             if self.machine.rank > 0:
-                self._patiently(self.machine.Ibarrier())
+                self._wait(self.machine.Ibarrier())
             return load()
         finally:
             if self.machine.rank == 0:
@@ -181,7 +187,7 @@ class MPITeam(Team):
     def receive(self) -> Any:
         """Wait for a job of process 0."""
         length = np.empty(1, int)
-        self._patiently(self.comm.Ibcast(length))
+        self._wait(self.comm.Ibcast(length))
         content = np.empty(length[0], np.uint8)
         self.comm.Bcast(content)
         return pickle.loads(content.tobytes())
@@ -194,12 +200,25 @@ class MPITeam(Team):
             self.agree(True)
         self.send(None)
 
-    def _patiently(self, request) -> None:
-        """Wait for a request: first all the time, then with naps, since other processes may need the core."""
+    def _all(self, own: Any) -> list:
+        """The objects of all processes, in their order."""
+        content, lengths = np.frombuffer(pickle.dumps(own), np.uint8), np.empty(self.size, int)
+        self._wait(self.comm.Iallgather(np.array([len(content)]), lengths))
+        joined = np.empty(lengths.sum(), np.uint8)
+        self._wait(self.comm.Iallgatherv(content, (joined, lengths)))
+        return [pickle.loads(part.tobytes()) for part in np.split(joined, np.cumsum(lengths)[:-1])]
+
+    @staticmethod
+    def _wait(request) -> None:
+        """Wait for a request without taking a core for long, which other processes may need.
+
+        Calls of MPI that wait look for messages all the time. This one sleeps in between, the longer it has waited.
+        """
         start = time.monotonic()
         while not request.Test():
-            if time.monotonic() - start > PATIENCE:
-                time.sleep(NAP)
+            waited = time.monotonic() - start
+            if waited > PATIENCE:
+                time.sleep(min(max(LATE * waited, NAPS[0]), NAPS[1]))
             elif hasattr(os, "sched_yield"):
                 os.sched_yield()
 
