@@ -22,6 +22,7 @@ from tigra.errors import TrainingError
 from tigra.kernels.workspace import Workspace
 
 PATIENCE = 0.0005  # seconds of looking for a message all the time, before a waiting process sleeps in between
+LONG_PATIENCE = 0.05  # the same for many bytes, which arrive in pieces, each when both processes look for it
 NAPS = 0.00005, 0.001  # seconds of the shortest and the longest sleep
 LATE = 0.1  # a sleep takes at most this share of the time that the process has waited
 GO_ON, STOP = 0, 1
@@ -148,10 +149,11 @@ class MPITeam(Team):
             sent[height * part.start : height * part.stop].reshape(height, w)[:] = rows[:, part]
         # shares are contiguous, so what is received are all rows in their order
         received = self._space.array("received", (n_rows, width), rows.dtype)
-        self._wait(self.comm.Ialltoallv((sent, [height * w for w in widths]), (received, [h * width for h in heights])))
+        parts = (sent, [height * w for w in widths]), (received, [h * width for h in heights])
+        self._wait(self.comm.Ialltoallv(*parts), LONG_PATIENCE)
         own = super().add_rows(received, n_rows, None if total is None else total[mine])
         result = self._space.array("result", (n_columns,), rows.dtype)
-        self._wait(self.comm.Iallgatherv(np.ascontiguousarray(own), (result, widths)))
+        self._wait(self.comm.Iallgatherv(np.ascontiguousarray(own), (result, widths)), LONG_PATIENCE)
         self.seconds += time.perf_counter() - started
         return result
 
@@ -209,15 +211,16 @@ class MPITeam(Team):
         return [pickle.loads(part.tobytes()) for part in np.split(joined, np.cumsum(lengths)[:-1])]
 
     @staticmethod
-    def _wait(request) -> None:
+    def _wait(request, patience: float = PATIENCE) -> None:
         """Wait for a request without taking a core for long, which other processes may need.
 
-        Calls of MPI that wait look for messages all the time. This one sleeps in between, the longer it has waited.
+        Calls of MPI that wait look for messages all the time. This gives way in between, and sleeps after some time,
+        the longer it has waited.
         """
         start = time.monotonic()
         while not request.Test():
             waited = time.monotonic() - start
-            if waited > PATIENCE:
+            if waited > patience:
                 time.sleep(min(max(LATE * waited, NAPS[0]), NAPS[1]))
             elif hasattr(os, "sched_yield"):
                 os.sched_yield()
