@@ -1,15 +1,17 @@
 """What accuracy depends on: a recipe, and the same with one thing changed, three seeds each.
 
-    python -m benchmarks.ideas [mnist-012] [mnist-rot] [oriented] [--seeds 3] [--match WORDS] [--out FOLDER]
+    python -m benchmarks.ideas [mnist-012] [mnist-rot] [oriented] [objects] [--seeds 3] [--match WORDS] [--out FOLDER]
                                [--data-dir FOLDER] [--jobs 1]
 
 Several processes do it together under mpiexec, with --jobs, or if the command is started several times.
 
-mnist-012 and mnist-rot change the achiral recipes, oriented changes the best one of MNIST-rot.
+mnist-012 and mnist-rot change the achiral recipes, oriented changes the best one of MNIST-rot, objects the best one of
+ETH-80 by object, with half of its epochs. There the seeds are folds, and the numbers are those of the validation
+objects, by which one may choose, and of the test objects; a network has seen neither.
 
-For each idea networks are trained as `tigra train` does. They are tested on digits of MNIST's *training* file that
-they did not learn from: upright, which is what one may choose by, and rotated, with either interpolation, as a
-diagnosis. (Of MNIST-rot these are the validation digits, which choose the epoch, too: upright numbers are a little
+For each idea networks are trained as `tigra train` does. Those for digits are tested on digits of MNIST's *training*
+file that they did not learn from: upright, which is what one may choose by, and rotated, with either interpolation, as
+a diagnosis. (Of MNIST-rot these are the validation digits, which choose the epoch, too: upright numbers are a little
 flattered, for all ideas alike.) Each seed's numbers are written to docs/ideas/DATASET.json at once, beside the recipe
 and what was changed, and are not computed again; a file of another recipe is refused. Tables go to standard output.
 The tables are in docs/notebook.md: on one thread that of MNIST-012 took half an hour, that of MNIST-rot two hours of a
@@ -31,7 +33,8 @@ from typing import NamedTuple
 import numpy as np
 from tigra_cli.shared.processes import current_team, in_process_0
 
-from benchmarks.lesser_layers import replace_layers
+from benchmarks import object_ideas
+from benchmarks.lesser_layers import DROPPED, replace_layers
 from tigra.datasets.loading import load_dataset
 from tigra.datasets.sources import load_mnist
 from tigra.datasets.splits import Splits, turned_at_random
@@ -49,6 +52,7 @@ from tigra.seeding import generator
 
 SMALL, DEEP = (find_recipe(dataset, "achiral").network.architecture for dataset in ("mnist-012", "mnist-rot"))
 ORIENTED, POOLED = (find_recipe("mnist-rot", name).network.architecture for name in ("best", "pooled"))
+SEEN = find_recipe("eth-80").network.architecture
 RECIPE = "the recipe"
 IDEAS = {
     "mnist-012": {
@@ -120,16 +124,33 @@ IDEAS = {
         "smoothing 0": {"smoothing": 0.0},
         "margin 1": {"margin": 1},
     },
+    "objects": {
+        RECIPE: {},
+        "half of the maps": {"architecture": "OC[8, 2]-GC[2]-OC[16, 2]-GC[2]-OC[24, 2]-GC[2]-OC[32, 2]-S[6]-FC[128]"},
+        "weight decay 0.5": {"weight_decay": 0.5},
+        DROPPED: {},
+        "S[2]": {"architecture": SEEN.replace("S[6]", "S[2]")},
+        object_ideas.CONTRAST: {},
+        object_ideas.COLOUR: {},
+        object_ideas.AVERAGED: {},
+    },
 }  # fmt: skip
 BASES = {
     "mnist-012": ("mnist-012", "achiral"),
     "mnist-rot": ("mnist-rot", "achiral"),
     "oriented": ("mnist-rot", "best"),
+    "objects": ("eth-80", "best"),
 }
-FEW = {"mnist-012": {}, "mnist-rot": {"n_train": 5_000}, "oriented": {"n_train": 10_000}}  # options of `load_dataset`
-CHANGES = {"mnist-012": {}, "mnist-rot": {"epochs": 4}, "oriented": {}}  # for all ideas, the recipe too
+FEW: dict[str, dict] = {  # options of `load_dataset`
+    "mnist-012": {},
+    "mnist-rot": {"n_train": 5_000},
+    "oriented": {"n_train": 10_000},
+    "objects": {"split": "object"},
+}
+CHANGES: dict[str, dict] = {"mnist-rot": {"epochs": 4}, "objects": {"epochs": 20}}  # for all ideas, the recipe too
 Runs = list[list[float] | None]  # accuracies in the order of COLUMNS, by seed; None if only later seeds are recorded
-COLUMNS = "upright", "rotated, cubic", "rotated, linear"
+DIGITS = "upright", "rotated, cubic", "rotated, linear"
+COLUMNS = {"mnist-012": DIGITS, "mnist-rot": DIGITS, "oriented": DIGITS, "objects": ("validation", "test")}
 
 
 def held_out(splits: Splits, data_dir=None) -> tuple[np.ndarray, np.ndarray]:
@@ -150,24 +171,28 @@ def measured(
     dataset: str, idea: str, seed: int, data_dir=None, threads: int = 1, should_stop=lambda: False
 ) -> list[float]:
     """Accuracies in percent, in the order of COLUMNS, of a network trained with the idea."""
+    recipe = find_recipe(*BASES[dataset]).with_changes(CHANGES.get(dataset, {}) | IDEAS[dataset][idea])
+    show = lambda what, done=0, total=0: _tell(f"{dataset}, {idea}, seed {seed}: {what}")  # noqa: E731
+    watch = Watch(show, should_stop)
+    if dataset == "objects":
+        return object_ideas.measured(recipe, idea, seed, watch, data_dir, threads)
     splits = load_dataset(BASES[dataset][0], seed=seed, data_dir=data_dir, **FEW[dataset])
-    recipe = find_recipe(*BASES[dataset]).with_changes(CHANGES[dataset] | IDEAS[dataset][idea])
     run = find_method("tigranet").start(splits, recipe, seed, threads)
     replace_layers(run.training.network, idea)
-    show = lambda what, done=0, total=0: _tell(f"{dataset}, {idea}, seed {seed}: {what}")  # noqa: E731
-    perform(run, watch=Watch(show, should_stop))
+    perform(run, watch=watch)
     upright, labels = held_out(splits, data_dir)
     sets = [upright, *(turned_at_random(upright, generator(seed, "ideas"), kind) for kind in ("cubic", "linear"))]
     return [round(100 * accuracy(run.model, (images, labels), threads), 3) for images in sets]
 
 
-def table(results: dict[str, Runs]) -> list[str]:
+def table(dataset: str, results: dict[str, Runs]) -> list[str]:
     """Lines of Markdown: mean and standard deviation over the seeds.
 
-    >>> table({"smoothing 0": [[96.0, 80.0, 70.0], [97.0, 82.0, 71.0]]})[2]
+    >>> table("mnist-rot", {"smoothing 0": [[96.0, 80.0, 70.0], [97.0, 82.0, 71.0]]})[2]
     '| smoothing 0 | 96.5 +- 0.7 | 81.0 +- 1.4 | 70.5 +- 0.7 | 2 |'
     """
-    lines = [f"| idea | {' | '.join(COLUMNS)} | seeds |", "| --- |" + " ---: |" * (len(COLUMNS) + 1)]
+    columns, over = COLUMNS[dataset], "folds" if dataset == "objects" else "seeds"
+    lines = [f"| idea | {' | '.join(columns)} | {over} |", "| --- |" + " ---: |" * (len(columns) + 1)]
     for idea, all_runs in results.items():
         runs = [run for run in all_runs if run is not None]
         cells = [f"{mean:.1f}" for mean in np.mean(runs, axis=0)]
@@ -180,7 +205,11 @@ def table(results: dict[str, Runs]) -> list[str]:
 
 def settings(dataset: str) -> dict:
     """All but the ideas that decides the numbers, as JSON knows it: a file with other settings is out of date."""
-    chosen = {"recipe": find_recipe(*BASES[dataset]).to_json(), "data": FEW[dataset], "changes": CHANGES[dataset]}
+    chosen = {
+        "recipe": find_recipe(*BASES[dataset]).to_json(),
+        "data": FEW[dataset],
+        "changes": CHANGES.get(dataset, {}),
+    }
     return json.loads(json.dumps(chosen))
 
 
@@ -207,7 +236,7 @@ def read(path: Path, dataset: str) -> dict[str, Runs]:
         whole = [run for _, runs in found.values() for run in runs if run is not None]
         shapes = {np.shape(np.array(run, float)) for run in whole}
         numbers = [number for run in whole for number in run]
-        is_whole = shapes <= {(len(COLUMNS),)} and all(0 <= number <= 100 for number in numbers)
+        is_whole = shapes <= {(len(COLUMNS[dataset]),)} and all(0 <= number <= 100 for number in numbers)
         is_ours = is_today(content["settings"], dataset)
         known = {idea: found[idea][1] for idea in IDEAS[dataset] if idea in found}
         known = {idea: runs for idea, runs in known.items() if renamed(found[idea][0]) == IDEAS[dataset][idea]}
@@ -328,7 +357,7 @@ def _run(dataset: str, options) -> bool:
     _tell("")
     results = read(path, dataset)
     in_order = {idea: results[idea] for idea in IDEAS[dataset] if idea in results}
-    print("\n".join([f"**{dataset}**", "", *table(in_order), ""]), flush=True)
+    print("\n".join([f"**{dataset}**", "", *table(dataset, in_order), ""]), flush=True)
     return not failed
 
 

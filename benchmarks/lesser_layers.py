@@ -1,10 +1,10 @@
-"""Oriented convolutions with a part left out, for `python -m benchmarks.ideas oriented`."""
+"""Layers with a part left out, for `python -m benchmarks.ideas`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tigra.layers import OrientedConv
+from tigra.layers import Dense, OrientedConv
 
 
 class WithoutCross(OrientedConv):
@@ -44,6 +44,25 @@ class FixedPairs(WithoutCross):
         return grad_y
 
 
+class Dropped(Dense):
+    """A fully connected layer that sees half of its inputs in training, others for each image, and all in a test."""
+
+    def start(self) -> None:
+        """Seed what is left out; with one thread the same seed leaves out the same."""
+        self.rng = np.random.default_rng(0)
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        """As in `Dense`; inputs that stay are doubled, so that their sum stays the same in the mean."""
+        self.kept = 2 * (self.rng.random(x.shape) < 0.5).astype(x.dtype) if self.is_training else None
+        return super().forward(x if self.kept is None else x * self.kept)
+
+    def backward(self, grad: np.ndarray) -> np.ndarray:
+        """As in `Dense`; what was left out has gradient 0."""
+        grad_x = super().backward(grad)
+        return grad_x if self.kept is None else grad_x * self.kept
+
+
+DROPPED = "half of the last layer's inputs left out in training (dropout)"
 LAYERS: dict[str, type[WithoutCross]] = {  # ideas that are no options
     "no cross products": WithoutCross,
     "no products of gradients": WithoutProducts,
@@ -52,7 +71,10 @@ LAYERS: dict[str, type[WithoutCross]] = {  # ideas that are no options
 
 
 def replace_layers(network, idea: str) -> None:
-    """Make the oriented convolutions of a network such as the idea wants them."""
+    """Make the oriented convolutions, or the last layer, of a network such as the idea wants them."""
+    if idea == DROPPED:
+        network.layers[-1].__class__ = Dropped
+        network.layers[-1].start()
     for layer in network.layers if idea in LAYERS else []:
         if type(layer) is OrientedConv:
             layer.__class__ = LAYERS[idea]

@@ -226,7 +226,7 @@ def notebook_blocks(docs: Path = DOCS) -> dict[str, str]:
     blocks["eth-80, differences by object"] = differences_by_object(found["eth-80"])
     for path in sorted((docs / "ideas").glob("*.json")):
         tried = json.loads(path.read_text(encoding="utf-8"))["ideas"]
-        blocks[f"ideas, {path.stem}"] = "\n".join(ideas.table({idea: tried[idea]["runs"] for idea in tried}))
+        blocks[f"ideas, {path.stem}"] = "\n".join(ideas.table(path.stem, {idea: tried[idea]["runs"] for idea in tried}))
     return blocks
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import tigra
-from benchmarks import ideas, summary
-from benchmarks.lesser_layers import LAYERS, replace_layers
+from benchmarks import ideas, object_ideas, summary
+from benchmarks.lesser_layers import DROPPED, LAYERS, replace_layers
 from benchmarks.results import block_of
 from tigra.experiments.methods import find_method
 from tigra.experiments.recipe import Recipe
@@ -25,6 +25,7 @@ from tigra.experiments.tables import TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOK = (DOCS / "notebook.md").read_text(encoding="utf-8").splitlines()  # every column of every table
+NO_OPTIONS = {*LAYERS, DROPPED, object_ideas.CONTRAST, object_ideas.COLOUR, object_ideas.AVERAGED}
 BLOCKS = {"results.md": summary.results_blocks, "notebook.md": summary.notebook_blocks}
 ROWS = [(table.name, row) for table in sorted((DOCS / "results").iterdir()) for row in TABLES[table.name].rows]
 
@@ -162,13 +163,13 @@ def test_what_was_tried_is_what_the_records_say(path):
 def test_ideas_change_one_thing_of_a_recipe_that_exists():
     for study, tried in ideas.IDEAS.items():
         recipe = find_recipe(*ideas.BASES[study])
-        known = dict(recipe.network.items()) | dict(recipe.fit.items()) | ideas.CHANGES[study]
+        known = dict(recipe.network.items()) | dict(recipe.fit.items()) | ideas.CHANGES.get(study, {})
         assert not tried[ideas.RECIPE]
         for words, number in (("one spectral", 1), ("two layers", 2), ("three spectral", 3), ("four", 4)):
             for idea in (idea for idea in tried if idea.startswith(words)):
                 assert tried[idea]["architecture"].count("SC[") == number
         for idea, changes in list(tried.items())[1:]:
-            assert (changes or idea in LAYERS) and all(known[name] != changes[name] for name in changes)
+            assert (changes or idea in NO_OPTIONS) and all(known[name] != changes[name] for name in changes)
 
 
 @pytest.mark.parametrize("idea", LAYERS)
