@@ -17,6 +17,7 @@ from tigra.datasets.npz.files import ENDING
 from tigra.datasets.splits import Splits
 from tigra.errors import DatasetError, ModelFileError
 from tigra.experiments.methods import Method, find_method
+from tigra.experiments.own_data.advice import on_few_images
 from tigra.experiments.own_data.sizing import choose_size
 from tigra.experiments.recipe import Recipe
 from tigra.experiments.report.counts import wilson
@@ -235,6 +236,8 @@ def _chosen(dataset, out, folds, name, threads, settings, load, progress) -> tup
     if settings["size"]:
         method.check_size(recipe, settings["size"])
     splits = load(dataset, seed=settings["seed"], interpolation=settings["interpolation"], **of_data)
+    if is_own_data(dataset):
+        notes += on_few_images(splits, bool(folds))
     splits = replace(splits, notes=(*notes, *splits.notes)) if notes else splits
     progress.show(f"measuring the statistics of {len(splits.train.labels)} training images")
     return method, recipe, splits

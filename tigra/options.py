@@ -28,7 +28,7 @@ from tigra.option_fields import Options, option, short
 MIXINGS = ("vector", "full", "pairs", "gradients", "products")
 PAIRED_MIXINGS = {"pairs": 0, "gradients": 1, "products": 2}  # for `PairedConv`: products of gradients per map
 SCHEDULES = ("one-cycle", "constant", "cosine")
-CLASS_WEIGHTS = ("none", "balanced")
+CLASS_WEIGHTS = ("none", "balanced", "auto")
 DENSE_INITS = ("default", "paper", "he")
 GRAPH_LAYERS = ("SC", "OC", "GC", "S")  # layers that use the Laplacian
 DENSE_LAYERS = ("FC", "linear")  # "linear" is the implicit last layer
@@ -359,7 +359,8 @@ class FitOptions(Options):
     class_weights: str = option(
         "none",
         "Weights of the classes in the loss and in the choice of the best epoch: `balanced` gives all classes the same"
-        " total weight; use it if some have far fewer images than others. Or a file with lines `class,weight`, in"
+        " total weight; use it if some have far fewer images than others. `auto` is `balanced` if one class has at"
+        " least three times as many training images as another, else `none`. Or a file with lines `class,weight`, in"
         ' Python a JSON text such as {"cat": 2}; other classes have weight 1.',
         heading="Training",
     )

@@ -16,8 +16,9 @@ from tigra.datasets.splits import Splits, split_hash
 from tigra.errors import DatasetError, TigraError
 from tigra.experiments.methods import Method, find_method
 from tigra.experiments.own_data.folds import fold_splits
+from tigra.experiments.recipe import Recipe
 from tigra.experiments.runner import hand_out, runner_for
-from tigra.experiments.runs import Stopped, Watch, perform
+from tigra.experiments.runs import Stopped, Watch, balanced_words, perform
 from tigra.files.atomic import write_atomically
 from tigra.files.claims import claim
 from tigra.models.classifier import accuracy
@@ -164,9 +165,12 @@ def _print(splits: Splits, found: list[Accuracies], settings: dict[str, Any], as
     for name in found[0]:
         values = [one[name] for one in found]
         facts[name] = {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "values": values}
-    n_folds = settings["folds"]
+    n_folds, protocol = settings["folds"], splits.protocol
+    recipe = find_method(settings["method"]).read_recipe(settings["recipe"])
+    if isinstance(recipe, Recipe):
+        protocol += balanced_words(recipe.fit.class_weights, splits.train.labels, len(splits.class_names))
     if as_json:
-        of_data = {"dataset": splits.name, "folds": n_folds, "seed": settings["seed"], "protocol": splits.protocol}
+        of_data = {"dataset": splits.name, "folds": n_folds, "seed": settings["seed"], "protocol": protocol}
         print_json(of_data | {"notes": list(splits.notes), "accuracy": facts})
         return
     rows = [
@@ -176,5 +180,5 @@ def _print(splits: Splits, found: list[Accuracies], settings: dict[str, Any], as
     some = f"{n_folds} folds" if len(found) == n_folds else f"{len(found)} of {n_folds} folds"
     whole = ", every image tested once" if len(found) == n_folds else ""
     say(f"{splits.name}: mean and standard deviation over {some}{whole}")
-    say(splits.protocol)
+    say(protocol)
     say(table(rows, header=("images", "accuracy", "+-", "folds")))

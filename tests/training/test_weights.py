@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tigra
+from tigra.experiments.recipes import find_recipe
 from tigra.models.loss import negative_log_likelihood
 from tigra.options import FitOptions
 from tigra.training import Training
@@ -65,6 +66,15 @@ def test_balanced_classes_change_no_bit_and_unbalanced_ones_count_the_same(small
     assert (balanced != run(small_splits)[1]).any()
 
 
+def test_auto_balances_classes_of_very_different_sizes_only():
+    names, few, more = ["a", "b"], np.array([0, 1, 1]), np.array([0, 1, 1, 1])
+    assert with_class_weights(None, "auto", names, few, more) is None, "the training images decide"
+    found, wanted = (with_class_weights(None, how, names, more, few) for how in ("auto", "balanced"))
+    assert [some.tolist() for some in found] == [some.tolist() for some in wanted]
+    assert find_recipe("pictures").fit.class_weights == "auto"
+    assert {find_recipe(name).fit.class_weights for name in tigra.DATASETS} == {"none"}
+
+
 def test_weights_of_classes_come_from_a_file(tmp_path):
     labels = np.array([0, 1, 1])
     (tmp_path / "w.csv").write_text('cat,3\n"a, b",0.5\n')
@@ -81,5 +91,5 @@ def test_weights_of_classes_come_from_a_file(tmp_path):
             read_class_weights(tmp_path / "w.csv")
     with pytest.raises(tigra.UsageError, match="No such file"):
         read_class_weights(tmp_path / "nothing")
-    with pytest.raises(tigra.UsageError, match="class_weights must be none, balanced or a JSON object"):
+    with pytest.raises(tigra.UsageError, match="class_weights must be none, balanced, auto or a JSON object"):
         FitOptions(class_weights="equal")

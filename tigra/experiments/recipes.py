@@ -148,10 +148,14 @@ RECIPES: dict[str, dict[str, Recipe]] = {
         "paper": replace(LARGE_AS_PRINTED, fit=replace(PAPER_FIT, epochs=30), **OF_FOLDERS),
         "repaired": replace(LARGE_REPAIRED, fit=replace(REPAIRED_FIT, epochs=30), **OF_FOLDERS),
         "achiral": Recipe(
-            network=replace(NETWORK, architecture=LARGE, background="auto"), fit=replace(FIT, epochs=30), **OF_FOLDERS
+            network=replace(NETWORK, architecture=LARGE, background="auto"),
+            fit=replace(FIT, epochs=30, class_weights="auto"),
+            **OF_FOLDERS,
         ),
         "best": Recipe(
-            network=replace(ORIENTED_PHOTOS, background="auto"), fit=replace(ORIENTED_FIT, epochs=30), **OF_FOLDERS
+            network=replace(ORIENTED_PHOTOS, background="auto"),
+            fit=replace(ORIENTED_FIT, epochs=30, class_weights="auto"),
+            **OF_FOLDERS,
         ),
     },
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from tigra.datasets.splits import Splits, split_hash
@@ -28,6 +29,7 @@ class FinishedRun(Run):
         self._facts = super().facts | {"seed": splits.options.get("seed", 0)}
         if self.can_resume:
             record = model.training
+            self.splits = replace(splits, protocol=record.get("protocol", splits.protocol))
             self.is_weighted = record["options"].get("class_weights", "none") != "none"
             self._facts |= {
                 "seed": FitOptions.from_json(record["options"]).seed,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from tigra.baselines.deepscat.fitting import fit_deepscat
@@ -24,6 +24,7 @@ from tigra.processes.team import TeamError
 from tigra.training import Training
 from tigra.training.familiarity import Familiar
 from tigra.training.temperature import fitted_temperature
+from tigra.training.weights import settled_class_weights
 
 SAVE_EVERY = 10  # seconds between saves
 
@@ -110,9 +111,12 @@ class NetworkRun(Run):
     can_resume = True
 
     def __init__(self, training: Training, splits: Splits):
-        self.training, self.splits = training, splits
+        self.training = training
         self.familiar: Familiar | None = None
-        self.is_weighted = training.options.class_weights != "none"
+        given, n_classes = training.options.class_weights, len(splits.class_names)
+        self.is_weighted = settled_class_weights(given, training.train[1], n_classes) != "none"
+        words = balanced_words(given, training.train[1], n_classes)
+        self.splits = replace(splits, protocol=splits.protocol + words) if words else splits
 
     @property
     def is_finished(self) -> bool:  # type: ignore[override]  # other runs set it at their end
@@ -290,6 +294,12 @@ def perform(run: Run, path=None, watch: Watch | None = None, save_every: float =
     if not run.is_finished:
         raise Stopped
     return seconds
+
+
+def balanced_words(class_weights: str, labels, n_classes: int) -> str:
+    """Return what the protocol says about weights that were found to be needed; "" if none were."""
+    is_found = class_weights == "auto" and settled_class_weights("auto", labels, n_classes) == "balanced"
+    return ", classes weighted to count alike" if is_found else ""
 
 
 # --- reports --------------------------------------------------------------------------------------------

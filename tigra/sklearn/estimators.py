@@ -120,6 +120,7 @@ class TIGraNetEstimator(BaseEstimator):
         changes = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
         method.check_changes(changes, recipe)
         sizes = self.image_shape_, n_classes, n_images
+        changes["class_weights"] = "none"  # `class_weight` and `sample_weight` are in the weights of the images
         return method.settled(recipe.with_changes(changes), *sizes, seed, background)
 
     def _continued(self, options: BuildOptions) -> Network:

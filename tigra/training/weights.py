@@ -12,6 +12,7 @@ from tigra.errors import TrainingError, UsageError
 from tigra.options import CLASS_WEIGHTS, weights_by_class
 
 LARGEST_FILE = 2**20  # bytes of a file of class weights
+IMBALANCE = 3  # times as many images of one class as of another, from which "auto" is "balanced"
 
 
 def with_mean_one(weights, *labels: np.ndarray) -> list[np.ndarray | None]:
@@ -48,6 +49,20 @@ def with_mean_one(weights, *labels: np.ndarray) -> list[np.ndarray | None]:
     return [*checked]
 
 
+def settled_class_weights(class_weights: str, labels: np.ndarray, n_classes: int) -> str:
+    """Return "balanced" or "none" for "auto", by the numbers of training images; other values as they are.
+
+    Examples
+    --------
+    >>> settled_class_weights("auto", np.array([0, 0, 0, 1]), 2), settled_class_weights("auto", np.array([0, 0, 1]), 2)
+    ('balanced', 'none')
+    """
+    if class_weights != "auto":
+        return class_weights
+    n_images = np.bincount(labels, minlength=n_classes)
+    return "balanced" if n_images.max() >= IMBALANCE * max(n_images.min(), 1) else "none"
+
+
 def with_class_weights(weights, class_weights: str, class_names: Sequence[str], *labels: np.ndarray):
     """Multiply weights of images by those of their classes.
 
@@ -56,11 +71,11 @@ def with_class_weights(weights, class_weights: str, class_names: Sequence[str], 
     weights : sequence of array, or None
         Weights of the images of each set.
     class_weights : str
-        "none", "balanced" or a JSON text, as in `FitOptions`.
+        "none", "balanced", "auto" or a JSON text, as in `FitOptions`.
     class_names : sequence of str
         Names of the classes.
     *labels : array (n,)
-        Labels of each set. With "balanced", the classes are balanced in each set.
+        Labels of each set, the training images first. With "balanced", the classes are balanced in each set.
 
     Returns
     -------
@@ -72,6 +87,7 @@ def with_class_weights(weights, class_weights: str, class_names: Sequence[str], 
     >>> with_class_weights(None, "balanced", ["cat", "dog"], np.array([0, 0, 0, 1]))
     [array([0.66666667, 0.66666667, 0.66666667, 2.        ])]
     """
+    class_weights = settled_class_weights(class_weights, labels[0], len(class_names))
     if class_weights == "none":
         return weights
     by_name = weights_by_class(class_weights)

@@ -14,9 +14,9 @@ from tigra.errors import TigraError
 from tigra.experiments.report.counts import Counts
 from tigra.images.pictures import picture_size
 from tigra.models.classifier import Classifier
+from tigra.training.weights import IMBALANCE
 
 FEW_TRAINING, FEW_TEST = 20, 10  # pictures of a class
-IMBALANCE = 3  # times as many pictures
 CONFUSED = 0.2  # of a class
 N_LISTED = 3  # classes or pairs in a sentence
 N_SAMPLE = 30  # pictures that are looked at for colour, size and mirror images
