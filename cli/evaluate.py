@@ -165,7 +165,7 @@ def _page(network, splits, model, counts, report, tests, seed, threads) -> str:
             remarks=[*splits.notes, *report["remarks"]],
             facts={"Calibration": _calibration(report)},
             curve=accuracy_by_angle(network, splits, threads),
-            mistakes=confident_mistakes(tests[0], first.images, network.class_names),
+            mistakes=confident_mistakes(tests[0], first.images, network.class_names, splits.test_names),
         )
     )
 

@@ -86,11 +86,13 @@ def test_remarks_on_a_folder_name_colour_size_and_upright_tests(tmp_path, mnist_
         for number, image in enumerate(mnist_012.test.images[mnist_012.test.labels == label][:6]):
             red = np.kron(image, np.ones((3, 3)))[:, :, None] * [255, 60, 0]
             Image.fromarray(red.astype(np.uint8)).save(tmp_path / "012"[label] / f"{number}.png")
+    (tmp_path / "1" / "5.png").rename(tmp_path / "0" / "5.png")  # a mistake to be found
     report = tmp_path / "report.html"
     said = run("evaluate", "mnist-012", tmp_path, "--report", report)
     assert "as in the files; add --test-rotations" in said.stderr and "the network sees grey" in said.stderr
-    assert "pictures of 84x84 pixels were reduced to 28x28" in said.stderr and "few test images of 0 (6)" in said.stderr
-    assert "the network sees grey" in report.read_text() and "mean recall of the classes" in said.stdout
+    assert "pictures of 84x84 pixels were reduced to 28x28" in said.stderr and "few test images of 1 (5)" in said.stderr
+    assert "the network sees grey" in report.read_text() and "<span class=soft>0/5.png<" in report.read_text()
+    assert "mean recall of the classes" in said.stdout
     assert "leave one out" in run("evaluate", "mnist-012", "--invariance", "--report", "x.html", expect=2).stderr
 
 
@@ -110,8 +112,12 @@ class Loads(HTMLParser):
 def test_the_page_escapes_names_and_loads_nothing(mnist_012):
     names = ['<script src="//x">', "&", "'\">"]
     test = Outcomes(np.array([0, 1, 2]), np.array([1, 1, 0]), np.array([[0.1, 0.9, 0], [0, 1, 0], [0.6, 0.2, 0.2]]))
-    mistakes = confident_mistakes(test, mnist_012.test.images[:3], names)
-    assert [mistake[1:] for mistake in mistakes] == [(names[0], "&", 0.9), (names[2], names[0], 0.6)]
+    mistakes = confident_mistakes(test, mnist_012.test.images[:3], names, ["<0>.png", "1.png", "2.png"])
+    assert [mistake[1:] for mistake in mistakes] == [
+        (names[0], "&", 0.9, "<0>.png"),
+        (names[2], names[0], 0.6, "2.png"),
+    ]
+    assert confident_mistakes(test, mnist_012.test.images[:3], names)[0][4] == ""
     counts = Counts.of(names, [test])
     text = page(Report("<title>", "<i>", counts, ["<u>"], {"<s>": "<s>"}, [(0, 1, 1), (360, 1, 1)], mistakes))
     found = Loads(text)

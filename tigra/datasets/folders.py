@@ -127,6 +127,7 @@ def load_folder(
             "colour": "yes" if is_colour else "no",
         },
         notes=notes,
+        test_names=[store.names[row] for row in rows[parts == "test"]],
         learned=Learned.of_digests((store.digests[row] for row in rows[parts != "test"]), shape),
         **described(shape, invert, test_rotations, interpolation, drawn, background, upright["train"].images),
     )
@@ -198,6 +199,7 @@ def load_test_folder(
         class_names=class_names,
         options={"background": background},
         notes=notes,
+        test_names=[store.names[row] for row in new],
         **described(tuple(shape), invert, test_rotations, interpolation, words, background, none.images),
     )
 

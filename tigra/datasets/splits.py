@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -60,6 +60,8 @@ class Splits:
         The pictures in `train` and `valid`, so that they are never tested. None stands for the images of these parts.
     background : {"", "black", "border"}
         What is around the objects, and enters when images are moved; "" stands for what `find_background` says.
+    test_names : sequence of str
+        File names of the test pictures of a folder, in their order; empty for other data sets.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Splits:
     notes: tuple[str, ...] = ()
     learned: Learned | None = None
     background: str = ""
+    test_names: Sequence[str] = ()
 
     @property
     def image_shape(self) -> tuple[int, ...]:

@@ -58,8 +58,8 @@ class Report:
         Further results, such as the calibration error, by name.
     curve : sequence of (degrees, accuracy, probability of the true class)
         Results by rotation angle; may be empty.
-    mistakes : sequence of (image, true class, predicted class, probability)
-        The most confident mistakes.
+    mistakes : sequence of (image, true class, predicted class, probability, file name)
+        The most confident mistakes; the name is "" if there is none.
     """
 
     title: str
@@ -68,18 +68,23 @@ class Report:
     remarks: Sequence[str] = ()
     facts: dict[str, str] = field(default_factory=dict)
     curve: Sequence[tuple[float, float, float]] = ()
-    mistakes: Sequence[tuple[np.ndarray, str, str, float]] = ()
+    mistakes: Sequence[tuple[np.ndarray, str, str, float, str]] = ()
 
 
-def confident_mistakes(test: Outcomes, images, class_names: list[str], n: int = N_MISTAKES) -> list[tuple]:
-    """Return (image, true class, predicted class, probability) of wrong predictions, the most confident first."""
+def confident_mistakes(
+    test: Outcomes, images, class_names: list[str], names: Sequence[str] = (), n: int = N_MISTAKES
+) -> list[tuple]:
+    """Return (image, true class, predicted class, probability, file name) of mistakes, the most confident first.
+
+    `names` are the file names of all test images; without them, names are "".
+    """
     wrong = np.flatnonzero(test.predicted != test.labels)
     sure = test.probabilities[wrong, test.predicted[wrong]]
     rows = wrong[np.argsort(-sure, kind="stable")][:n]
-    return [
-        (image, class_names[test.labels[row]], class_names[test.predicted[row]], float(test.probabilities[row].max()))
-        for image, row in zip(images[rows], rows, strict=True)
-    ]
+    true, wrong_ones = ([class_names[label[row]] for row in rows] for label in (test.labels, test.predicted))
+    sure = test.probabilities[rows].max(axis=1)
+    files = [names[row] if len(names) else "" for row in rows]
+    return list(zip(images[rows], true, wrong_ones, map(float, sure), files, strict=True))
 
 
 def page(report: Report) -> str:
@@ -174,13 +179,13 @@ def _curve(points: Sequence[tuple[float, float, float]]) -> str:
     )
 
 
-def _mistakes(mistakes: Sequence[tuple[np.ndarray, str, str, float]]) -> str:
+def _mistakes(mistakes: Sequence[tuple[np.ndarray, str, str, float, str]]) -> str:
     if not mistakes:
         return ""
     figures = "".join(
         f'<figure><img src="{picture_address(image)}" alt=""><figcaption>{escape(true)} taken for {escape(wrong)},'
-        f" {_percent(p)}</figcaption></figure>\n"
-        for image, true, wrong, p in mistakes
+        f" {_percent(p)}{f'<br><span class=soft>{escape(name)}</span>' if name else ''}</figcaption></figure>\n"
+        for image, true, wrong, p, name in mistakes
     )
     return f"<h2>Most confident mistakes</h2>\n<p>As the network sees them.</p>\n{figures}"
 
