@@ -71,5 +71,5 @@ def fold_splits(splits: Splits, n_folds: int, seed: int = 0) -> Iterator[Splits]
             Split(JoinedImages(images, rows), labels[rows]) for rows in (rest[~is_valid], rest[is_valid], test)
         )
         turned = transformed(upright, splits.transform, np.random.default_rng(seed))
-        parts_of_fold = {"train": train, "valid": valid, "test_upright": upright, "test": turned}
-        yield replace(splits, **parts_of_fold, learned=None, test_names=())
+        of_fold = replace(splits, train=train, valid=valid, test_upright=upright, test=turned)
+        yield replace(of_fold, learned=None, test_names=())
