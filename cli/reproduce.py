@@ -13,8 +13,6 @@ from tigra.experiments.reproduction import Experiment
 from tigra.experiments.runner import Outcome, hand_out, runner_for
 from tigra.experiments.runs import Stopped, Watch
 from tigra.experiments.tables import TABLES, Row
-from tigra.figures.curves.resolution import require_matplotlib
-from tigra.figures.curves.rotations import check_ending, draw
 from tigra.files.atomic import check_writable, write_atomically
 
 from .shared.data_options import data_dir_option
@@ -26,6 +24,9 @@ from .shared.signals import StopSignals
 
 def _check_figure(table: str, figure: str, out: Path, finished: bool) -> None:
     """Check --figure before any run starts; make the folder of the runs if the figure goes there."""
+    from tigra.figures.curves.resolution import require_matplotlib  # slow, and runs need no figures
+    from tigra.figures.curves.rotations import check_ending
+
     if table not in ("rotations", "digits"):
         raise click.UsageError("--figure draws the tables rotations and digits; leave it out for other tables.")
     require_matplotlib("--figure")
@@ -176,6 +177,8 @@ def reproduce(ctx, table, seeds, only, quick, finished, out, figure, jobs, data_
         _check_figure(table, figure, out, finished)
     n_failed = 0 if finished else _run_all(ctx, experiment, jobs)
     if figure is not None and experiment.finished_rows():
+        from tigra.figures.curves.rotations import draw
+
         write_atomically(figure, draw(experiment, figure), "--figure")
         say(f"Figure: {figure}", err=True)
     elif figure is not None:

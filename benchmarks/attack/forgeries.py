@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import io
 import json
@@ -44,11 +45,11 @@ def forged_json(content: bytes, rng: np.random.Generator) -> bytes:
         if how == 0:
             del parent[key]
         elif how == 1 and isinstance(parent, dict):
-            parent[_drawn(rng, TEXTS)] = parent[key]
+            parent[_drawn(rng, TEXTS)] = copy.deepcopy(parent[key])  # JSON has no shared values
         elif how == 2 and isinstance(parent[key], (int, float)) and not isinstance(parent[key], bool):
             parent[key] = parent[key] * int(rng.integers(-2, 1000))
         else:
-            parent[key] = _drawn(rng, VALUES)
+            parent[key] = copy.deepcopy(_drawn(rng, VALUES))  # the next change may be inside it
     return json.dumps(tree, ensure_ascii=bool(rng.integers(2))).encode("utf-8", "surrogatepass")
 
 
