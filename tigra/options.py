@@ -16,6 +16,7 @@ A `tigra.experiments.recipe.Recipe` combines NetworkOptions and FitOptions.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -428,13 +429,22 @@ class Limits(Options):
     @classmethod
     def now(cls) -> Limits:
         """The limits, with those that environment variables change."""
-        given = {name: os.environ.get(variable(name), "") for name in cls.specs()}
-        for name, text in given.items():
-            if text and not (text.isascii() and text.isdigit() and len(text) < 16):
-                raise UsageError(f"{variable(name)} must be {cls.specs()[name].demand}, got {text!r}.")
-        return cls(**{name: int(text) for name, text in given.items() if text})
+        return _limits(*(os.environ.get(name, "") for name in LIMIT_VARIABLES))
+
+
+@functools.lru_cache(maxsize=16)  # every prediction asks
+def _limits(*texts: str) -> Limits:
+    """The limits for the texts of all environment variables; an empty one leaves the default."""
+    given = dict(zip(Limits.specs(), texts, strict=True))
+    for name, text in given.items():
+        if text and not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise UsageError(f"{variable(name)} must be {Limits.specs()[name].demand}, got {text!r}.")
+    return Limits(**{name: int(text) for name, text in given.items() if text})
 
 
 def variable(name: str) -> str:
     """The environment variable of a limit."""
     return f"TIGRA_{name.upper()}"
+
+
+LIMIT_VARIABLES = tuple(variable(name) for name in Limits.specs())

@@ -8,18 +8,20 @@ import pytest
 from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
 from tests.layers import oriented_loops as loops
 from tigra.graph import grid_graph
-from tigra.kernels.oriented import coarsening, frames, normalising
+from tigra.kernels.oriented import coarsening, convolution, frames, normalising
+from tigra.kernels.workspace import Workspace
 from tigra.layers.frames import frames_of
+from tigra.layers.oriented_chain import chain_backward, chain_forward
 
 SHAPES = pytest.mark.parametrize("shape, dilation", [((1, 1), 1), ((1, 5), 2), ((4, 1), 1), ((4, 5), 1), ((5, 4), 2)])
 WEIGHT, N_BATCH, N_MAPS = 0.25, 3, 2
-CALLED = {"stencil", "into_frame", "out_of_frame"}
+CALLED = {"stencil", "into_frame", "out_of_frame", "clear_rim", "product", "outer"}
 
 
 def test_every_kernel_is_tested_here():
     """The names that begin with _, and CALLED, are called by the others."""
     text = Path(__file__).read_text(encoding="utf-8")
-    for module in (frames, normalising, coarsening):
+    for module in (frames, normalising, coarsening, convolution):
         for name in every_kernel(module):
             assert name.startswith("_") or name in CALLED or f".{name}" in text, name
 
@@ -30,7 +32,7 @@ class Case:
     def __init__(self, shape, dilation, dtype, rng):
         self.shape, self.dilation, self.dtype = shape, dilation, dtype
         graph = grid_graph(shape, diagonal_weight=WEIGHT, dilation=dilation)
-        self.layout, self.pitch, self.edges, self.smoothing, self.slope = frames_of(graph, N_BATCH, dtype)
+        self.layout, self.pitch, self.edges, self.smoothing, self.slope, self.grid, _ = frames_of(graph, N_BATCH, dtype)
         self.rng = rng
 
     def maps(self, *n):
@@ -87,21 +89,21 @@ def test_maps_go_into_frames_and_out_of_them(form, dtype, rtol, shape, dilation,
 @BOTH
 @DTYPES
 @SHAPES
-def test_laplacians_and_their_adjoint_are_those_of_the_loops(form, dtype, rtol, shape, dilation, rng):
+def test_powers_of_the_laplacian_and_their_adjoint_are_those_of_the_loops(form, dtype, rtol, shape, dilation, rng):
     case = Case(shape, dilation, dtype, rng)
-    y, out = case.maps(N_MAPS), case.scratch(N_MAPS)
-    form_of(frames.frame_laplacians, form)(case.frames_of(y), case.layout, *case.edges, out)
+    y, out = case.maps(N_MAPS), case.scratch(3 * N_MAPS).reshape(3, N_MAPS, -1)
+    form_of(frames.frame_powers, form)(y, case.layout, *case.edges, out)
 
     def filtered(x):
         return loops.laplacian(x, WEIGHT, dilation)
 
-    (expected,) = case.by_loops(filtered, y)
-    np.testing.assert_allclose(case.inside(out), expected, rtol=rtol, atol=rtol)
+    expected = y
+    for power in out:
+        np.testing.assert_allclose(case.inside(power).reshape(y.shape), expected, rtol=rtol, atol=10 * rtol)
+        expected = case.by_loops(filtered, expected)[0].reshape(y.shape)
     for n_powers in (1, 2, 3):  # L is symmetric, so the adjoint is the sum of L^m g_m
         g, grad = case.maps(n_powers, N_MAPS), blank(*y.shape, dtype=dtype)
-        form_of(frames.frame_laplacians_adjoint, form)(
-            case.frames_of(g), case.layout, *case.edges, case.scratch(2), grad
-        )
+        form_of(frames.frame_powers_adjoint, form)(case.frames_of(g), case.layout, *case.edges, case.scratch(2), grad)
         expected = 0
         for term in g[::-1]:
             expected = case.by_loops(filtered, np.zeros_like(y) + expected)[0].reshape(y.shape) + term
@@ -116,7 +118,7 @@ def test_products_of_gradients_and_their_adjoint_are_those_of_the_loops(form, dt
     pairs, g_dot, g_cross = case.maps(2, N_MAPS), case.maps(N_MAPS), case.maps(N_MAPS)
     dots, crosses, out = case.scratch(N_MAPS), case.scratch(N_MAPS), case.frames_of(np.full_like(pairs, np.nan))
     arguments = case.frames_of(pairs), case.layout, *case.slope
-    form_of(frames.pair_products, form)(*arguments, case.scratch(8), dots, crosses)
+    form_of(frames.pair_products, form)(*arguments, dots, crosses)
 
     def energy(a, b, g_d, g_c):
         dot, cross = loops.products(a, b, WEIGHT, dilation)
@@ -126,13 +128,34 @@ def test_products_of_gradients_and_their_adjoint_are_those_of_the_loops(form, dt
     for found, wanted in zip((dots, crosses), expected, strict=True):
         np.testing.assert_allclose(case.inside(found), wanted, rtol=rtol, atol=rtol)
     upstream = case.frames_of(g_dot), case.frames_of(g_cross)
-    form_of(frames.pair_products_adjoint, form)(*arguments, case.scratch(8), *upstream, out)
+    form_of(frames.pair_products_adjoint, form)(*arguments, case.scratch(2), *upstream, out)
     grads = case.inside(out)
     for side, r, b in np.ndindex(2, N_MAPS, N_BATCH):  # the products are bilinear: <u, grad_a> = energy(u, b)
         maps = [m[r, :, b].reshape(shape).astype(np.float64) for m in (*pairs, g_dot, g_cross)]
         maps[side] = rng.standard_normal(shape)
         found = np.vdot(maps[side], grads[side, r, ..., b])
         assert found == pytest.approx(energy(*maps), rel=100 * rtol, abs=100 * rtol)
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("shape, dilation", [((4, 5), 1), ((3, 16), 1), ((5, 4), 2)])  # rows of 48 numbers are whole
+def test_an_oriented_convolution_in_one_call_is_the_chain(form, dtype, rtol, shape, dilation, rng):
+    case, n_out, n_pairs = Case(shape, dilation, dtype, rng), 3, 2
+    graph = grid_graph(shape, diagonal_weight=WEIGHT, dilation=dilation)
+    y, grad_x = case.maps(N_MAPS), case.maps(n_out)
+    alpha, mixing = (rng.standard_normal(n).astype(dtype) for n in ((n_out, 3 * N_MAPS + 2 * n_pairs), (4, 2 * N_MAPS)))
+    terms, pairs = case.scratch(alpha.shape[1]), case.scratch(len(mixing))
+    found, grads = blank(*grad_x.shape, dtype=dtype), [blank(*a.shape, dtype=dtype) for a in (alpha, mixing, y)]
+    weights = alpha, mixing, case.grid
+    form_of(convolution.oriented_forward, form)(y, *weights, terms, pairs, case.scratch(n_out), found)
+    scratch = [case.scratch(n) for n in (n_out, len(terms), len(pairs), 2)]
+    form_of(convolution.oriented_backward, form)(grad_x, *weights, terms, pairs, *scratch, *grads)
+    x, space, wanted = np.empty_like(found), Workspace(), [np.empty_like(grad) for grad in grads[:2]]
+    kept = chain_forward(graph, y, alpha, mixing, space, x)
+    grad_y = chain_backward(graph, grad_x, alpha, mixing, space, *kept, wanted)
+    for one, other in zip((found, *grads), (x, *wanted, grad_y), strict=True):
+        np.testing.assert_allclose(one, other, rtol=10 * rtol, atol=100 * rtol)
 
 
 @BOTH
@@ -146,12 +169,15 @@ def test_diffusion_coarsening_and_its_adjoint_in_frames_are_those_of_the_loops(f
         return x - loops.laplacian(x, WEIGHT, dilation) / 2
 
     for times in range(3):
-        found, expected = y.reshape(N_MAPS, -1).copy(), y
-        for row in found:
-            form_of(frames.diffuse, form)(row, (times, case.layout, *case.smoothing), case.scratch(2))
+        found, expected = blank(*y.shape, dtype=dtype), y
+        for k in range(N_MAPS):
+            both = case.scratch(2)
+            both[:1] = case.frames_of(y[k : k + 1])
+            row = form_of(frames.diffused, form)(both, (times, case.layout, *case.smoothing))
+            frames.out_of_frames(row.reshape(1, -1), case.layout, found[k : k + 1])
         for _ in range(times):
             expected = case.by_loops(smooth, expected)[0].reshape(y.shape)
-        np.testing.assert_allclose(found.reshape(y.shape), expected, rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
     (expected,) = case.by_loops(lambda x: loops.coarse(smooth(x)), y)
     arguments = shape[1], (case.layout, *case.smoothing), case.scratch(2)
     out, back = blank(N_MAPS, expected[0, ..., 0].size, N_BATCH, dtype=dtype), blank(*y.shape, dtype=dtype)
@@ -174,6 +200,11 @@ def test_kernels_of_batch_normalisation_are_those_of_the_loops(form, dtype, rtol
     form_of(normalising.row_sums, form)(x, grad, lanes, sums)
     wide, wide_grad = x.astype(np.float64), grad.astype(np.float64)
     np.testing.assert_allclose(sums, [wide.sum(1), (wide * wide_grad).sum(1)], rtol=rtol, atol=size * rtol)
+    inverse, (factor, offset) = np.empty(3), blank(2, 3, dtype=dtype)
+    form_of(normalising.scales, form)(sums[0], sums[1] ** 2, 1e-10, scale, shift, inverse, factor, offset)
+    np.testing.assert_allclose(inverse, (sums[1] ** 2 + 1e-10) ** -0.5, rtol=1e-12)
+    np.testing.assert_allclose(factor, scale * inverse, rtol=rtol)
+    np.testing.assert_allclose(offset, shift - sums[0] * factor, rtol=rtol, atol=rtol)
     undiffused = (0, (0, 0, 0, 0), dtype(0), dtype(0), dtype(0)), blank(2, 0, dtype=dtype)
     form_of(normalising.rectified, form)(x, scale, shift, *undiffused, out)
     for k, q in np.ndindex(x.shape):

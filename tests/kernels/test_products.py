@@ -13,7 +13,8 @@ from tigra.kernels import decorator, products, registers
 from tigra.kernels.registers import fma
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-SHAPES = [(1, 1, 1), (3, 4, 5), (4, 5, 16), (7, 1, 47), (9, 3, 100), (13, 258, 33), (2, 0, 3)]  # rows, terms, places
+# rows, terms, places
+SHAPES = [(1, 1, 1), (3, 4, 5), (6, 5, 1), (4, 5, 16), (7, 1, 47), (9, 3, 100), (13, 258, 33), (2, 0, 3)]
 
 
 def in_both_forms(*shapes):

@@ -114,7 +114,10 @@ def chebyshev_moments(graph: Graph, z, max_order: int, space: Workspace) -> np.n
     array (K, max_order+1, 2, B)
         Mean and variance for each map and order.
     """
-    n_maps, _, n_batch = z.shape
+    n_maps, n_nodes, n_batch = z.shape
+    if n_batch == 1 < n_maps and is_padded_grid(graph):  # maps in the place of images: loops over rows are longer
+        as_images = np.ascontiguousarray(z.reshape(n_maps, n_nodes).T).reshape(1, n_nodes, n_maps)
+        return np.moveaxis(chebyshev_moments(graph, as_images, max_order, space), 3, 0)[:, 0, ..., None].copy()
     moments = aligned_empty((n_maps, max_order + 1, 2, n_batch), z.dtype)
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, z.dtype)

@@ -6,6 +6,8 @@ Functions that change the size of images are in `tigra.images.sizes`, those of t
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import scipy
 
@@ -251,6 +253,7 @@ def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
     return both
 
 
+@functools.lru_cache(maxsize=16)
 def gaussian(sigma: float) -> np.ndarray:
     """Weights of a Gaussian up to 4 sigma, as in `scipy.ndimage.gaussian_filter1d`; [1] for sigma below 0.05.
 
@@ -263,7 +266,9 @@ def gaussian(sigma: float) -> np.ndarray:
         return np.ones(1)
     reach = int(4.0 * float(sigma) + 0.5)
     weights = exp(-0.5 / (sigma * sigma) * np.arange(-reach, reach + 1) ** 2)
-    return weights / weights.sum()
+    weights /= weights.sum()
+    weights.flags.writeable = False  # callers share it
+    return weights
 
 
 def standardise(images: np.ndarray) -> np.ndarray:

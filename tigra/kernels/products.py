@@ -7,7 +7,7 @@ Other kernel files may import these functions. Numba's on-disk cache looks only 
 import numpy as np
 
 from tigra.kernels.decorator import kernel
-from tigra.kernels.registers import HAS_AVX512, VECTOR_BYTES, dot_block, sum_block
+from tigra.kernels.registers import HAS_AVX512, VECTOR_BYTES, dot_block, fma, sum_block
 
 ROWS, FEW, VECTORS = (8, 4, 3) if HAS_AVX512 else (6, 3, 2)  # of 32 or 16 registers
 DOT_ROWS, DOT_TERMS = (4, 6) if HAS_AVX512 else (3, 2)
@@ -82,6 +82,9 @@ def product(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch,
     fresh : bool
         Start from 0 instead of what `out` contains.
     """
+    if n == 1:
+        _column(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch, fresh)
+        return
     lanes = VECTOR_BYTES // x.itemsize
     wide = VECTORS * lanes
     for r in range(0, max(n_terms, 1), TERMS):
@@ -107,6 +110,26 @@ def product(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch,
                 else:
                     _flat_rest(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
             q += places
+
+
+@kernel
+def _column(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch, fresh):
+    """`product` for one place, as of one image: four sums at a time, so that none waits for its own last addition."""
+    for i in range(0, n_rows, 4):
+        rows = min(4, n_rows - i)
+        b, c, d = min(1, rows - 1), min(2, rows - 1), min(3, rows - 1)  # beyond the last row, copies of it
+        first = out[out0 + i * out_pitch :]
+        zero = x.dtype.type(0)
+        at_a, at_b, at_c, at_d = first[0], first[b * out_pitch], first[c * out_pitch], first[d * out_pitch]
+        if fresh:
+            at_a = at_b = at_c = at_d = zero
+        weights = w[i * row :]
+        of_b, of_c, of_d = weights[b * row :], weights[c * row :], weights[d * row :]
+        for r in range(n_terms):
+            value, place = x[x0 + r * x_pitch], r * term
+            at_a, at_b = fma(weights[place], value, at_a), fma(of_b[place], value, at_b)
+            at_c, at_d = fma(of_c[place], value, at_c), fma(of_d[place], value, at_d)
+        first[0], first[b * out_pitch], first[c * out_pitch], first[d * out_pitch] = at_a, at_b, at_c, at_d
 
 
 @kernel

@@ -28,6 +28,10 @@ class Frames(NamedTuple):
         Weights of a node, its straight and its diagonal neighbours in I - L/2.
     slope : (float, float)
         Weight of a diagonal edge, and the square of the factor that makes D of a linear function its slope.
+    grid : tuple
+        Layout, edges and slope, as `tigra.kernels.oriented.convolution` wants them.
+    dtype : dtype
+        Precision.
     """
 
     layout: tuple[int, int, int, int]
@@ -35,6 +39,8 @@ class Frames(NamedTuple):
     edges: tuple[Any, Any]
     smoothing: tuple[Any, Any, Any]
     slope: tuple[Any, Any]
+    grid: tuple
+    dtype: np.dtype
 
 
 def frames_of(graph: Graph, n_batch: int, dtype) -> Frames | None:
@@ -50,10 +56,15 @@ def _frames(shape, rim, weight, n_batch, dtype) -> Frames:
     row = (width + 2 * rim) * n_batch
     lines = -(-(height + 2 * rim) * row // LINE)
     straight, diagonal = 1 / (4 + 4 * weight), weight / (4 + 4 * weight)
+    layout = height, row, rim * n_batch, rim
+    edges = number(straight), number(diagonal)
+    slope = number(weight), number(1 / (2 + 4 * weight) ** 2)
     return Frames(
-        layout=(height, row, rim * n_batch, rim),
+        layout=layout,
         pitch=LINE * (lines + (lines % 2 == 0)),
-        edges=(number(straight), number(diagonal)),
+        edges=edges,
         smoothing=(number(0.5), number(0.5 * straight), number(0.5 * diagonal)),
-        slope=(number(weight), number(1 / (2 + 4 * weight) ** 2)),
+        slope=slope,
+        grid=(layout, *edges, *slope),
+        dtype=dtype,
     )

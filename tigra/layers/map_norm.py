@@ -7,7 +7,14 @@ import numpy as np
 from tigra.errors import ShapeError, UsageError
 from tigra.graph import Graph, GraphSignal
 from tigra.graph.polynomials import laplacian_step
-from tigra.kernels.oriented.normalising import LANES, rectified, rectified_gradient, row_sums, through_moments
+from tigra.kernels.oriented.normalising import (
+    LANES,
+    rectified,
+    rectified_gradient,
+    row_sums,
+    scales,
+    through_moments,
+)
 from tigra.layers.base import Layer
 from tigra.layers.frames import frames_of
 
@@ -171,9 +178,9 @@ class MapNorm(BatchNorm):
 
     def _scales(self, mean, variance, dtype) -> tuple:
         """1 / sqrt(variance + epsilon), s, h."""
-        inverse = 1 / np.sqrt(variance + EPSILON)
-        scale = (self.params["gamma"] * inverse).astype(dtype)
-        return inverse, scale, (self.params["beta"] - mean * scale).astype(dtype)
+        inverse, (scale, shift) = np.empty(len(mean)), np.empty((2, len(mean)), dtype)
+        scales(mean, variance, EPSILON, self.params["gamma"], self.params["beta"], inverse, scale, shift)
+        return inverse, scale, shift
 
     def _values(self, x: GraphSignal) -> np.ndarray:
         """The maps as rows (K, N B)."""

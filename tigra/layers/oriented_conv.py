@@ -6,11 +6,11 @@ import numpy as np
 
 from tigra.errors import ShapeError
 from tigra.graph import Graph, GraphSignal
-from tigra.graph.orientation import check_orientation
-from tigra.kernels.oriented.frames import into_frames, out_of_frames
-from tigra.kernels.products import outer, product
+from tigra.graph.orientation import check_orientation, has_gradient
+from tigra.kernels.oriented.convolution import oriented_backward, oriented_forward
 from tigra.layers.base import Layer
-from tigra.layers.oriented_terms import row_terms
+from tigra.layers.frames import Frames, frames_of
+from tigra.layers.oriented_chain import chain_backward, chain_forward
 
 
 class OrientedConv(Layer):
@@ -84,33 +84,28 @@ class OrientedConv(Layer):
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K_in, N, B)  ->  x (K_out, N, B), active on all nodes."""
-        y, _ = self._check_signal(signal, self.n_in, self.graph.n_nodes)
-        on = row_terms(self.graph, y.shape[2], y.dtype)
-        terms, pairs = self._terms(np.ascontiguousarray(y), on)
-        sums = self._rows("x", len(self.params["alpha"]), terms.dtype, on)
-        self._product(self.params["alpha"], terms, sums, on)
-        x = self._space.result("result", (len(sums), *y.shape[1:]), y.dtype)
-        out_of_frames(sums, on.layout, x)
-        self._cache = terms, pairs, on, y.shape
+        y = np.ascontiguousarray(self._check_signal(signal, self.n_in, self.graph.n_nodes).values)
+        alpha, mixing, frames = self.params["alpha"], self._mixing, self._frames(y)
+        x = self._space.result("x", (len(alpha), *y.shape[1:]), y.dtype)
+        if frames is None:
+            terms, pairs = chain_forward(self.graph, y, alpha, mixing, self._space, x)
+        else:  # the terms of Eq. (10) [eq:pol_filt_1], products of gradients, and their sums, in one call
+            terms, pairs = self._rows("terms", alpha.shape[1], frames), self._rows("pairs", len(mixing), frames)
+            oriented_forward(y, alpha, mixing, frames.grid, terms, pairs, self._rows("sums", len(alpha), frames), x)
+        self._cache = terms, pairs, frames, y.shape
         return GraphSignal(x, self._space.all_true((1, *y.shape[1:])))
 
     def backward(self, grad_x: np.ndarray) -> np.ndarray:
         """dE/dx (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, pairs."""
-        terms, pairs, on, shape = self._take_cache()
-        dtype, n_mixed, n_filtered = terms.dtype, 2 * self.n_in, (self.degree + 1) * self.n_in
-        grad = self._rows("x", len(self.params["alpha"]), dtype, on)
-        into_frames(np.ascontiguousarray(grad_x), on.layout, grad)
-        self._outer(grad, terms, self.grads["alpha"], on)
-        grad_terms = self._rows("grad terms", len(terms), dtype, on)
-        self._product(self.params["alpha"], grad, grad_terms, on, adjoint=True)
-        grad_pairs = self._rows("grad pairs", 2 * self.n_pairs, dtype, on)
-        dots, crosses = grad_terms[n_filtered:].reshape(2, self.n_pairs, -1)
-        on.products_adjoint(self._halves(pairs), self._space, dots, crosses, self._halves(grad_pairs))
-        self._outer(grad_pairs, terms[:n_mixed], self.grads["pairs"], on)
-        self._product(self._mixing, grad_pairs, grad_terms[:n_mixed], on, adjoint=True, fresh=False)
-        grad_y = self._space.result("grad y", shape, dtype)
-        powers = grad_terms[:n_filtered].reshape(self.degree + 1, self.n_in, -1)
-        on.laplacians_adjoint(powers, self._space, grad_y)
+        terms, pairs, frames, shape = self._take_cache()
+        grad_x, alpha, mixing = np.ascontiguousarray(grad_x), self.params["alpha"], self._mixing
+        grads = self.grads["alpha"], self.grads["pairs"].reshape(mixing.shape)
+        if frames is None:
+            return chain_backward(self.graph, grad_x, alpha, mixing, self._space, terms, pairs, grads)
+        grad_y = self._space.result("grad y", shape, terms.dtype)
+        sizes = {"sums": len(alpha), "grad terms": len(terms), "grad pairs": len(pairs), "scratch": 2}
+        scratch = [self._rows(name, n_rows, frames) for name, n_rows in sizes.items()]
+        oriented_backward(grad_x, alpha, mixing, frames.grid, terms, pairs, *scratch, *grads, grad_y)
         return grad_y
 
     def to_onnx(self, to, signal):
@@ -135,38 +130,10 @@ class OrientedConv(Layer):
         """A and B below each other, (2 R, 2 K_in)."""
         return self.params["pairs"].reshape(2 * self.n_pairs, -1)
 
-    def _terms(self, y, on) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of all terms, and of the pairs a, b."""
-        n_in, n_filtered = self.n_in, (self.degree + 1) * self.n_in
-        terms = self._rows("terms", self.params["alpha"].shape[1], y.dtype, on)
-        pairs = self._rows("pairs", 2 * self.n_pairs, y.dtype, on)
-        into_frames(y, on.layout, terms[:n_in])
-        for past in range(0, n_filtered - n_in, n_in):
-            on.laplacians(terms[past : past + n_in], terms[past + n_in : past + 2 * n_in])
-        self._product(self._mixing, terms[: 2 * n_in], pairs, on)
-        dots, crosses = terms[n_filtered:].reshape(2, self.n_pairs, -1)
-        on.products(self._halves(pairs), self._space, dots, crosses)
-        return terms, pairs
+    def _frames(self, y) -> Frames | None:
+        """The frames of a padded grid; None for graphs without a discrete gradient."""
+        return frames_of(self.graph, y.shape[2], y.dtype) if has_gradient(self.graph) else None
 
-    def _halves(self, pairs) -> np.ndarray:
-        """a and b, (2, R, pitch)."""
-        return pairs.reshape(2, self.n_pairs, -1)
-
-    def _rows(self, name, n_rows, dtype, on) -> np.ndarray:
-        """Scratch rows (n_rows, pitch); the rims of frames are zero."""
-        return self._space.zeroed(name, (n_rows, on.pitch), dtype, on.layout)
-
-    def _product(self, weights, x, out, on, adjoint=False, fresh=True) -> None:
-        """out (+)= weights x, or weights^T x, row by row; each sum in the order of the terms."""
-        height, length, _, rim = on.layout
-        (n_rows, n_terms), start = weights.shape, rim * length
-        form = (1, n_terms, n_terms, n_rows) if adjoint else (n_terms, 1, n_rows, n_terms)
-        source, target = (x.reshape(-1), start, on.pitch), (out.reshape(-1), start, on.pitch)
-        product(weights.reshape(-1), *form, *source, *target, height * length, fresh)
-
-    def _outer(self, grad, x, out, on) -> None:
-        """out = grad x^T, the sums over nodes and images."""
-        height, length, _, rim = on.layout
-        start = rim * length
-        left, right = (grad.reshape(-1), start, on.pitch, len(grad)), (x.reshape(-1), start, on.pitch, len(x))
-        outer(*left, *right, out.reshape(-1), height * length, True)
+    def _rows(self, name: str, n_rows: int, frames: Frames) -> np.ndarray:
+        """Scratch frames (n_rows, pitch) with rims of zeros."""
+        return self._space.zeroed(name, (n_rows, frames.pitch), frames.dtype, frames.layout)

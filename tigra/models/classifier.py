@@ -154,16 +154,16 @@ class Classifier:
 
     def checked_pixels(self, images: np.ndarray, numbers=None) -> np.ndarray:
         """Check the pixel values; `numbers` are the positions in the data set, for messages."""
+        peak = np.abs(images).max()
+        if peak <= LARGEST_PIXEL:  # false for NaN, too
+            return images if images.dtype in (np.float32, np.float64) else images.astype(np.float64)
         if not np.isfinite(images).all():
             place = int((~np.isfinite(images)).reshape(len(images), -1).any(axis=1).argmax())
             bad = place if numbers is None else numbers[place]
             raise ShapeError(f"{self._expected} with finite pixels, but image {bad} has NaN or infinite ones.")
-        if np.abs(images).max() > LARGEST_PIXEL:
-            raise ShapeError(
-                f"{self._expected} with values in [0, 1], got values up to {np.abs(images).max():g};"
-                " divide 8-bit pixels by 255."
-            )
-        return images if images.dtype in (np.float32, np.float64) else images.astype(np.float64)
+        raise ShapeError(
+            f"{self._expected} with values in [0, 1], got values up to {peak:g}; divide 8-bit pixels by 255."
+        )
 
     def checked_labels(self, labels, n_images: int, what: str = "training") -> np.ndarray:
         """Check the labels: one class number for each image."""

@@ -154,6 +154,8 @@ def micro_batches(n_images: int, largest: int = MICRO_BATCH) -> list[slice]:
     >>> [(part.start, part.stop) for part in micro_batches(100)]
     [(0, 24), (24, 48), (48, 72), (72, 100)]
     """
+    if n_images <= largest:
+        return [slice(0, n_images)]
     unit = VECTOR if largest % VECTOR == 0 else 1
     n_parts, n_units = -(-n_images // largest), -(-n_images // unit)
     edges = np.minimum(np.arange(n_parts + 1) * n_units // n_parts * unit, n_images)

@@ -30,41 +30,50 @@ def out_of_frames(frames, layout, y):
 
 
 @kernel
-def diffuse(y, diffusion, scratch):
-    """Replace a map y (N B) by (I - L/2)^times y, inside the cache.
+def diffused(frames, diffusion):
+    """(I - L/2)^times x for the map x in frames[0], inside the cache; returns the frame that holds it.
 
     Parameters
     ----------
-    y : array (N B)
-        Changed in place.
+    frames : array (2, pitch)
+        The map, and scratch; the first and last rows must be zero. Left and right, the rim of the result is undefined.
     diffusion : (int, layout, float, float, float)
-        The number of steps, and the weights of a node, its straight and its diagonal neighbours in I - L/2.
-    scratch : array (2, pitch)
-        Scratch frames whose first and last rows are zero.
+        The number of steps, the layout, and the weights of a node, its straight and its diagonal neighbours in I - L/2.
     """
     times, layout, node, straight, diagonal = diffusion
-    if times == 0:
-        return
-    into_frame(y, layout, scratch[0])
     for step in range(times):
-        now, then = scratch[step % 2], scratch[(step + 1) % 2]
-        stencil(now, now, layout, node, straight, diagonal, y.dtype.type(0), then)
-        if step < times - 1:
-            _clear_rim(then, layout)
-    out_of_frame(scratch[times % 2], layout, y)
+        now, then = frames[step % 2], frames[(step + 1) % 2]
+        clear_rim(now, layout)
+        stencil(now, now, layout, node, straight, diagonal, frames.dtype.type(0), then)
+    return frames[times % 2]
 
 
 @kernel
-def frame_laplacians(frames, layout, straight, diagonal, out):
-    """Fill out[k] with L x = x - straight * S x - diagonal * D x for the map x in frames[k]; the rims become zero."""
-    one, zero = frames.dtype.type(1), frames.dtype.type(0)
-    for k in range(len(frames)):
-        stencil(frames[k], frames[k], layout, one, -straight, -diagonal, zero, out[k])
-        _clear_rim(out[k], layout)
+def frame_powers(y, layout, straight, diagonal, powers):
+    """Fill powers[m, k] with the frame of L^m y_k, where L x = x - straight * S x - diagonal * D x.
+
+    Parameters
+    ----------
+    y : array (K, N, B)
+        Maps.
+    layout : (int, int, int, int)
+        See the head of this file.
+    straight, diagonal : float
+        Edge weights.
+    powers : array (M+1, K, pitch)
+        Result; the rims become zero. All powers of a map are computed before the next map, while it is in the cache.
+    """
+    one, zero = y.dtype.type(1), y.dtype.type(0)
+    for k in range(len(y)):
+        into_frame(y[k].reshape(y[k].size), layout, powers[0, k])
+        for m in range(1, len(powers)):
+            past = powers[m - 1, k]
+            stencil(past, past, layout, one, -straight, -diagonal, zero, powers[m, k])
+            clear_rim(powers[m, k], layout)
 
 
 @kernel
-def frame_laplacians_adjoint(terms, layout, straight, diagonal, scratch, out):
+def frame_powers_adjoint(terms, layout, straight, diagonal, scratch, out):
     """Fill out[k] with the map sum_m L^m g_m, by Horner's rule, for the frames g_m = terms[m, k].
 
     Parameters
@@ -86,13 +95,12 @@ def frame_laplacians_adjoint(terms, layout, straight, diagonal, scratch, out):
             past = terms[last, k] if m == last - 1 else scratch[(m + 1) % 2]
             stencil(past, terms[m, k], layout, one, -straight, -diagonal, one, scratch[m % 2])
             if m > 0:
-                _clear_rim(scratch[m % 2], layout)
-        result = scratch[0] if last else terms[0, k]
-        out_of_frames(result.reshape(1, result.size), layout, out[k : k + 1])
+                clear_rim(scratch[m % 2], layout)
+        out_of_frame(scratch[0] if last else terms[0, k], layout, out[k].reshape(out[k].size))
 
 
 @kernel
-def pair_products(pairs, layout, weight, unit, scratch, dots, crosses):
+def pair_products(pairs, layout, weight, unit, dots, crosses):
     """Fill dots[r] and crosses[r] with dot(a_r, b_r) and cross(a_r, b_r), the products of discrete gradients.
 
     Parameters
@@ -105,26 +113,23 @@ def pair_products(pairs, layout, weight, unit, scratch, dots, crosses):
         Weight of a diagonal edge; a straight one weighs 1.
     unit : float
         Square of the factor that makes D of a linear function its slope.
-    scratch : array (8, pitch)
-        Scratch frames.
     dots, crosses : array (R, pitch)
         Results, as frames with a rim of zeros (the first and last rows are not written).
     """
-    height, row, beside, rim = layout
-    here, n = rim * row, height * row - 2 * beside
+    here, n = _inside(layout)
     for r in range(pairs.shape[1]):
-        _side_sums(pairs[0, r], layout, weight, scratch[0], scratch[1])
-        _side_sums(pairs[1, r], layout, weight, scratch[2], scratch[3])
-        a_west, a_east, a_north, a_south = _sides(scratch[0], scratch[1], layout)
-        b_west, b_east, b_north, b_south = _sides(scratch[2], scratch[3], layout)
-        dot, cross = dots[r, here + beside :][:n], crosses[r, here + beside :][:n]
+        a_nw, a_n, a_ne, a_w, a_e, a_sw, a_s, a_se = _around(pairs[0, r], layout)
+        b_nw, b_n, b_ne, b_w, b_e, b_sw, b_s, b_se = _around(pairs[1, r], layout)
+        dot, cross = dots[r, here : here + n], crosses[r, here : here + n]
         for q in range(n):
-            ax, ay = a_east[q] - a_west[q], a_south[q] - a_north[q]
-            bx, by = b_east[q] - b_west[q], b_south[q] - b_north[q]
+            ax = (a_e[q] + weight * (a_ne[q] + a_se[q])) - (a_w[q] + weight * (a_nw[q] + a_sw[q]))
+            ay = (a_s[q] + weight * (a_sw[q] + a_se[q])) - (a_n[q] + weight * (a_nw[q] + a_ne[q]))
+            bx = (b_e[q] + weight * (b_ne[q] + b_se[q])) - (b_w[q] + weight * (b_nw[q] + b_sw[q]))
+            by = (b_s[q] + weight * (b_sw[q] + b_se[q])) - (b_n[q] + weight * (b_nw[q] + b_ne[q]))
             dot[q] = unit * (ax * bx + ay * by)
             cross[q] = unit * (ax * by - ay * bx)
-        _clear_rim(dots[r], layout)
-        _clear_rim(crosses[r], layout)
+        clear_rim(dots[r], layout)
+        clear_rim(crosses[r], layout)
 
 
 @kernel
@@ -132,30 +137,25 @@ def pair_products_adjoint(pairs, layout, weight, unit, scratch, dots, crosses, o
     """Fill out (2, R, pitch) with dE/da and dE/db, given dE/ddot and dE/dcross as `dots` and `crosses`.
 
     The gradient of dot . g_d + cross . g_c with respect to D a is g_d D b + g_c (D_y b, -D_x b), and the adjoint of D
-    is -D, because D is antisymmetric.
+    is -D, because D is antisymmetric. For b, the roles are exchanged, and cross has the opposite sign. `scratch` are
+    two frames whose first and last rows are zero.
     """
-    height, row, beside, rim = layout
-    here, n = rim * row, height * row - 2 * beside
+    here, n = _inside(layout)
+    to_x, to_y = scratch[0, here : here + n], scratch[1, here : here + n]
     for r in range(pairs.shape[1]):
-        _side_sums(pairs[0, r], layout, weight, scratch[0], scratch[1])
-        _side_sums(pairs[1, r], layout, weight, scratch[2], scratch[3])
-        a_west, a_east, a_north, a_south = _sides(scratch[0], scratch[1], layout)
-        b_west, b_east, b_north, b_south = _sides(scratch[2], scratch[3], layout)
-        to_ax, to_ay = scratch[4, here + beside :][:n], scratch[5, here + beside :][:n]
-        to_bx, to_by = scratch[6, here + beside :][:n], scratch[7, here + beside :][:n]
-        dot, cross = dots[r, here + beside :][:n], crosses[r, here + beside :][:n]
-        for q in range(n):
-            d, c, bx, by = dot[q], cross[q], b_east[q] - b_west[q], b_south[q] - b_north[q]
-            to_ax[q] = unit * (d * bx + c * by)
-            to_ay[q] = unit * (d * by - c * bx)
-        for q in range(n):
-            d, c, ax, ay = dot[q], cross[q], a_east[q] - a_west[q], a_south[q] - a_north[q]
-            to_bx[q] = unit * (d * ax - c * ay)
-            to_by[q] = unit * (d * ay + c * ax)
-        for k in range(4, 8):
-            _clear_rim(scratch[k], layout)
-        _minus_divergence(scratch[4], scratch[5], layout, weight, scratch[0], scratch[1], out[0, r])
-        _minus_divergence(scratch[6], scratch[7], layout, weight, scratch[0], scratch[1], out[1, r])
+        d, c = dots[r, here : here + n], crosses[r, here : here + n]
+        for side in range(2):
+            nw, north, ne, west, east, sw, south, se = _around(pairs[1 - side, r], layout)
+            sign = pairs.dtype.type(1 - 2 * side)
+            for q in range(n):
+                x = (east[q] + weight * (ne[q] + se[q])) - (west[q] + weight * (nw[q] + sw[q]))
+                y = (south[q] + weight * (sw[q] + se[q])) - (north[q] + weight * (nw[q] + ne[q]))
+                turned = sign * c[q]
+                to_x[q] = unit * (d[q] * x + turned * y)
+                to_y[q] = unit * (d[q] * y - turned * x)
+            clear_rim(scratch[0], layout)
+            clear_rim(scratch[1], layout)
+            _minus_divergence(scratch[0], scratch[1], layout, weight, out[side, r])
 
 
 # --- one frame ---------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def into_frame(y, layout, frame):
         source, to = y[i * run : (i + 1) * run], frame[first + i * row : first + i * row + run]
         for q in range(run):
             to[q] = source[q]
-    _clear_rim(frame, layout)
+    clear_rim(frame, layout)
     last = frame[(rim + height) * row : (2 * rim + height) * row]
     for q in range(rim * row):
         last[q] = zero
@@ -217,59 +217,39 @@ def stencil(x, y, layout, times_x, straight, diagonal, times_y, out):
 
 
 @kernel
-def _side_sums(x, layout, weight, column, row_of):
-    """Fill two frames with the sums that a gradient is made of: x + weight (north + south), x + weight (west + east).
-
-    D x along the columns is then the difference of the first one east and west of a node, and along the rows that of
-    the second one south and north. Each sum serves two nodes, and is the same for both.
-    """
-    _column_sums(x, layout, weight, column)
-    _row_sums(x, layout, weight, row_of)
-
-
-@kernel
-def _column_sums(x, layout, weight, out):
-    height, row, _, rim = layout
-    here, down, n = rim * row, 2 * rim * row, height * row
-    north, node, south, to = x[:n], x[here : here + n], x[down : down + n], out[here : here + n]
-    for q in range(n):
-        to[q] = node[q] + weight * (north[q] + south[q])
-
-
-@kernel
-def _row_sums(x, layout, weight, out):
+def _inside(layout):
+    """Where all nodes of a frame begin, and how many numbers they are."""
     height, row, beside, rim = layout
-    n = (height + 2 * rim) * row - 2 * beside
-    west, node, east, to = x[:n], x[beside : beside + n], x[2 * beside : 2 * beside + n], out[beside : beside + n]
+    return rim * row + beside, height * row - 2 * beside
+
+
+@kernel
+def _around(x, layout):
+    """The eight neighbours of all nodes: northwest, north, northeast, west, east, southwest, south, southeast."""
+    _, row, beside, rim = layout
+    _, n = _inside(layout)
+    here, down, beyond = rim * row, 2 * rim * row, 2 * beside
+    nw, north, ne = x[:n], x[beside : beside + n], x[beyond : beyond + n]
+    west, east = x[here : here + n], x[here + beyond : here + beyond + n]
+    sw, south, se = x[down : down + n], x[down + beside :][:n], x[down + beyond :][:n]
+    return nw, north, ne, west, east, sw, south, se
+
+
+@kernel
+def _minus_divergence(x, y, layout, weight, out):
+    """Fill a frame with -(D_x x + D_y y), the adjoint of the gradient."""
+    here, n = _inside(layout)
+    nw, _, ne, west, east, sw, _, se = _around(x, layout)
+    y_nw, north, y_ne, _, _, y_sw, south, y_se = _around(y, layout)
+    to = out[here : here + n]
     for q in range(n):
-        to[q] = node[q] + weight * (west[q] + east[q])
+        along = (west[q] + weight * (nw[q] + sw[q])) - (east[q] + weight * (ne[q] + se[q]))
+        to[q] = along + ((north[q] + weight * (y_nw[q] + y_ne[q])) - (south[q] + weight * (y_sw[q] + y_se[q])))
+    clear_rim(out, layout)
 
 
 @kernel
-def _sides(column, row_of, layout):
-    """The first of `_side_sums` west and east of all nodes, the second one north and south of them."""
-    height, row, beside, rim = layout
-    here, down, n = rim * row, 2 * rim * row, height * row - 2 * beside
-    west, east = column[here : here + n], column[here + 2 * beside : here + 2 * beside + n]
-    return west, east, row_of[beside : beside + n], row_of[down + beside : down + beside + n]
-
-
-@kernel
-def _minus_divergence(x, y, layout, weight, column, row_of, out):
-    """Fill a frame with -(D_x x + D_y y), the adjoint of the gradient; column and row_of are scratch frames."""
-    height, row, beside, rim = layout
-    here, n = rim * row, height * row - 2 * beside
-    _column_sums(x, layout, weight, column)
-    _row_sums(y, layout, weight, row_of)
-    west, east, north, south = _sides(column, row_of, layout)
-    to = out[here + beside : here + beside + n]
-    for q in range(n):
-        to[q] = (west[q] - east[q]) + (north[q] - south[q])
-    _clear_rim(out, layout)
-
-
-@kernel
-def _clear_rim(frame, layout):
+def clear_rim(frame, layout):
     """Set the rim left of, right of and between the rows of a frame to zero."""
     height, row, beside, rim = layout
     zero = frame.dtype.type(0)
