@@ -24,13 +24,6 @@ class WithoutCross(OrientedConv):
         return alpha[:, -self.n_pairs :]
 
 
-class WithoutProducts(WithoutCross):
-    """The same for both products of gradients."""
-
-    def _left_out(self, alpha: np.ndarray) -> np.ndarray:
-        return alpha[:, -2 * self.n_pairs :]
-
-
 class FixedPairs(WithoutCross):
     """An oriented convolution with pairs as they were drawn, which only the weights alpha learn to use."""
 
@@ -65,7 +58,6 @@ class Dropped(Dense):
 DROPPED = "half of the last layer's inputs left out in training (dropout)"
 LAYERS: dict[str, type[WithoutCross]] = {  # ideas that are no options
     "no cross products": WithoutCross,
-    "no products of gradients": WithoutProducts,
     "pairs not learned": FixedPairs,
 }
 

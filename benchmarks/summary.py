@@ -1,4 +1,4 @@
-"""The tables of docs/results.md and docs/notebook.md, from the records in docs/results and docs/ideas.
+"""The tables of docs/results.md and docs/notebook.md, from docs/results, docs/ideas and docs/objects.json.
 
     python -m benchmarks.summary
 
@@ -12,7 +12,7 @@ import json
 import statistics
 from pathlib import Path
 
-from benchmarks import ideas
+from benchmarks import ideas, objects
 from benchmarks.results import with_block
 from tigra.experiments.reproduction import table_markdown
 from tigra.experiments.tables import ANGLES, TABLES, Row
@@ -189,6 +189,13 @@ def differences_by_object(found: dict[str, Records]) -> str:
     return markdown(["method", *(f"minus {other}" for other in others)], lines)
 
 
+def unseen_objects(path: Path) -> dict[str, str]:
+    """ETH-80 by object: each object's recall, and those that are known least, as `benchmarks.objects` found them."""
+    folds = json.loads(path.read_text(encoding="utf-8"))["folds"]
+    (known, *rows), (poor, *poor_rows) = objects.recall_table(folds), objects.poor_table(folds)
+    return {"objects": markdown(known, rows), "objects known least": markdown(poor, poor_rows)}
+
+
 def not_run_yet(found: dict[str, dict[str, Records]]) -> str:
     """How many runs of which rows are missing, table by table."""
     lines = []
@@ -208,6 +215,7 @@ def results_blocks(folder: Path = DOCS / "results") -> dict[str, str]:
         "mnist-rot": of_digits("mnist-rot-trans", "mnist-rot", found["mnist-rot-trans"]),
         "mnist-trans": of_digits("mnist-rot-trans", "mnist-trans", found["mnist-rot-trans"]),
         "eth-80": of_photographs(found["eth-80"]),
+        **unseen_objects(folder.parent / "objects.json"),
         "rotations": of_rotations(found["rotations"]),
         "digits": of_numbers(found["digits"]),
         "not run yet": not_run_yet(found),

@@ -2,6 +2,7 @@
 
 import doctest
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,6 +56,15 @@ def test_an_object_is_known_mistaken_and_like_another(splits):
     assert objects.training_object(splits, FOLD, 4 * objects.N_VIEWS) == "cow 7"  # not 4 and 5: test and validation
     _, poor, others = objects.poor_table({str(FOLD): found})
     assert poor[:4] == ["horse 4", "0", "cow 41", "horse 1"] and others[:2] == ["the other 1", "100"]
+
+
+def test_pictures_of_equal_contrast_do_not_depend_on_what_it_was(splits):
+    flat, strong = (
+        object_ideas.with_equal_contrast(replace(splits, test=splits.test._replace(images=images))).test.images
+        for images in (splits.test.images, objects.with_contrast(splits.test.images, 0.5).astype(np.float32))
+    )
+    assert np.abs(flat - strong).max() < 1e-6
+    assert np.allclose(np.sqrt(((flat - 0.2) ** 2).mean(axis=(1, 2))), 0.12, atol=1e-6)
 
 
 def test_smaller_and_larger_keep_the_centre_and_continue_the_border():
