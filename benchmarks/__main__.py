@@ -30,7 +30,7 @@ from benchmarks import (
 from benchmarks.machine import description, heading
 from benchmarks.problems import SIZES, Settings
 from benchmarks.report import Report
-from benchmarks.results import RESULTS, with_block
+from benchmarks.results import RESULTS, block_of, with_block, with_section
 from benchmarks.targets import print_targets
 
 BENCHMARKS = {
@@ -62,8 +62,21 @@ def main(words: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(f"\nStopped. The numbers so far are in {options.json}." if options.json else "\nStopped.")
     if options.write:
-        RESULTS.write_text(with_block(RESULTS.read_text(encoding="utf-8"), text), encoding="utf-8")
+        page = RESULTS.read_text(encoding="utf-8")
+        block = _renewed(block_of(page), text, words or sys.argv[1:]) if options.names else text
+        RESULTS.write_text(with_block(page, block), encoding="utf-8")
         print(f"\nWritten into {RESULTS.name}.")
+
+
+def _renewed(block: str, text: str, words: list[str]) -> str:
+    """The results with the sections of a partial run in the place of theirs; the targets of the whole run stay."""
+    about, *sections = text.split("\n\n#### ")
+    command = " ".join(word for word in words if word != "--write")
+    for section in sections:
+        name, _, tables = section.partition("\n\n")
+        tables = tables.partition("**Targets**")[0]
+        block = with_section(block, name, f"Measured apart: {about}\n\n`python -m benchmarks {command}`\n\n{tables}")
+    return block
 
 
 def run_all(names: list[str], settings: Settings, file: Path | None = None) -> tuple[dict, str]:
@@ -108,7 +121,7 @@ def _options(words) -> argparse.Namespace:
         "--write",
         "--readme",  # its name when the results were part of the README
         action="store_true",
-        help="put the results of a whole run into benchmarks/RESULTS.md",
+        help="put the results into benchmarks/RESULTS.md; with NAMEs only their sections",
     )
     options = parser.parse_args(words)
     unknown = [name for name in options.names if name not in BENCHMARKS]
@@ -116,8 +129,10 @@ def _options(words) -> argparse.Namespace:
         parser.error(f"unknown benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
     if options.threads and min(options.threads) < 1:
         parser.error(f"--threads must be at least 1, got {min(options.threads)}")
-    if options.write and (options.names or options.quick or options.size or options.threads):
-        parser.error("--write takes a whole run: leave out NAME, --quick, --size and --threads")
+    if options.write and not options.names and (options.quick or options.size or options.threads):
+        parser.error(
+            "--write takes a whole run: name the sections to write, or leave out --quick, --size and --threads"
+        )
     _check_places(options, parser)
     return options
 

@@ -17,7 +17,7 @@ from benchmarks.machine import set_threads
 from benchmarks.problems import Settings
 from benchmarks.report import Report, duration
 from tigra.graph import GraphSignal, grid_graph
-from tigra.layers import DynamicPool, SpectralConv, Statistics
+from tigra.layers import Coarsen, DynamicPool, MapNorm, OrientedConv, SpectralConv, Statistics
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,11 @@ class Site:
 
 COLUMNS = ("what grows", "layer", "from", "to", "exponent, whole range", "exponent, upper half", "upper half")
 LAYERS = ("SpectralConv", "DynamicPool", "Statistics")
+ORIENTED = ("OrientedConv", "MapNorm", "Coarsen")
 GROWTH = {  # what grows: (field of Site, layers that depend on it, values)
-    "nodes N": ("side", LAYERS, None),
-    "batch B": ("batch", LAYERS, (8, 16, 32, 64, 128, 256, 512)),
-    "maps K": ("maps", LAYERS, (2, 4, 8, 16, 32, 64)),
+    "nodes N": ("side", LAYERS + ORIENTED, None),
+    "batch B": ("batch", LAYERS + ORIENTED, (8, 16, 32, 64, 128, 256, 512)),
+    "maps K": ("maps", (*LAYERS, *ORIENTED[1:]), (2, 4, 8, 16, 32, 64)),  # OrientedConv has K^2 weights
     "degree M": ("degree", ("SpectralConv",), (2, 4, 8, 16, 32)),
     "order K_max": ("max_order", ("Statistics",), (4, 8, 16, 32, 64)),
 }
@@ -54,6 +55,12 @@ def make_pass(name: str, site: Site):
         layer = SpectralConv(graph, alpha, rng.standard_normal(site.maps, np.float32))
     elif name == "DynamicPool":
         layer = DynamicPool(site.side**2 // 2)
+    elif name == "OrientedConv":
+        layer = OrientedConv.init(graph, site.maps, site.maps, 2, rng, np.float32)
+    elif name == "MapNorm":
+        layer = MapNorm.init(graph, site.maps, np.float32, diffusion=2)
+    elif name == "Coarsen":
+        layer = Coarsen(graph)
     else:
         layer = Statistics(graph, site.max_order)
     layer = layer.replica(keeps_results=False)  # as in training

@@ -19,6 +19,11 @@ Statistics, backward:
     for each order but the last, whose sums are 0: 11 K + 5 (K + 1). The t_k are computed a second time by some
     implementations (11 K more), and the last order's step, too (11): that is no useful work and is not counted. Memory:
     z read, dE/dz written, 8. Inside the cache: 4 to read t, 12 + 4.
+
+Oriented convolution of K maps to K_out, with R = K pairs and T = 5 K terms, for each node of one image: the products
+of matrices alone, 2 flops for each weight: 2 (K_out T + 2 R 2 K) forward, and twice as many backward. Bytes inside the
+cache: each term and pair is written and read, y is read and x written; backward, the terms are read once more, and
+gradients of terms and pairs are written and read.
 tests/benchmarks/test_roofline.py runs the kernels on numbers that count what is done with them, and finds the same.
 
 Peaks are measured in the same run: flops by a BLAS sgemm of 1024 x 1024 (fused multiply-adds; sums alone can
@@ -37,9 +42,10 @@ from benchmarks.problems import Settings
 from benchmarks.report import Report, duration
 from tigra.graph import GraphSignal, grid_graph
 from tigra.graph.polynomials import laplacian_powers
-from tigra.layers import Statistics
+from tigra.layers import OrientedConv, Statistics
 from tigra.models.workers import micro_batches
 
+ORIENTED = (16, 16, 32), (16, 32, 48), (8, 48, 64)  # side, maps in, maps out: the default network of MNIST-rot
 COPIES = {"L2 copy": 2**17, "memory copy": 2**28}
 
 
@@ -54,6 +60,15 @@ def statistics_work(max_order: int) -> dict[str, dict[str, float]]:
     forward = {"flops": 11.0 * k + 5 * (k + 1), "cache": 12.0 * k + 8 * (k + 1), "memory": 4.0}
     backward = {"flops": 11.0 * k + 5 * (k + 1), "cache": 4.0 * (k + 1) + 16 * k, "memory": 8.0}
     return {"forward": forward, "both": {name: forward[name] + backward[name] for name in forward}}
+
+
+def oriented_work(n_in: int, n_out: int) -> dict[str, dict[str, float]]:
+    """The same of an oriented convolution of degree 2, for each node of one image."""
+    n_terms, n_pairs = 5 * n_in, 2 * n_in
+    flops = 2.0 * (n_out * n_terms + n_pairs * 2 * n_in)
+    forward = {"flops": flops, "cache": 8.0 * (n_terms + n_pairs) + 4 * (n_in + n_out), "memory": 4.0 * (n_in + n_out)}
+    back = {"flops": 2 * flops, "cache": forward["cache"] + 4.0 * n_terms, "memory": 8.0 * (n_in + n_out)}
+    return {"forward": forward, "both": {name: forward[name] + back[name] for name in forward}}
 
 
 def measure_peaks(settings: Settings) -> dict[str, float]:
@@ -88,15 +103,21 @@ def run(settings: Settings, report: Report) -> None:
         [(name, f"{value / 1e9:.1f} {'Gflop/s' if name == 'sgemm' else 'GB/s'}") for name, value in peaks.items()],
     )
     for size in settings.sizes:
-        rows = []
-        for name, (call, work, n_places) in _cases(size).items():
-            taken = take_turns([Contestant(name, call)], settings.rounds, settings.shortest_turn)[name]
-            fractions = fractions_reached(work, n_places, taken.best, peaks)
-            report.numbers[f"roofline/{size.name}/{name}"] = taken.numbers | work | fractions | {"places": n_places}
-            speed = f"{work['flops'] * n_places / taken.best / 1e9:.1f} Gflop/s"
-            rows.append((name, duration(taken.best), speed, *(f"{100 * part:.0f} %" for part in fractions.values())))
-        columns = ("kernel", "best", "speed", "of sgemm", "of L2 copy", "of memory copy", "of its roof")
-        report.table(f"Roofline, {size.name}, one micro-batch, 1 thread", columns, rows)
+        _table(size.name, _cases(size), peaks, settings, report)
+    _table("oriented convolutions", _oriented_cases(settings), peaks, settings, report)
+
+
+def _table(title, cases, peaks, settings, report) -> None:
+    """Each case against the peaks."""
+    rows = []
+    for name, (call, work, n_places) in cases.items():
+        taken = take_turns([Contestant(name, call)], settings.rounds, settings.shortest_turn)[name]
+        fractions = fractions_reached(work, n_places, taken.best, peaks)
+        report.numbers[f"roofline/{title}/{name}"] = taken.numbers | work | fractions | {"places": n_places}
+        speed = f"{work['flops'] * n_places / taken.best / 1e9:.1f} Gflop/s"
+        rows.append((name, duration(taken.best), speed, *(f"{100 * part:.0f} %" for part in fractions.values())))
+    columns = ("kernel", "best", "speed", "of sgemm", "of L2 copy", "of memory copy", "of its roof")
+    report.table(f"Roofline, {title}, one micro-batch, 1 thread", columns, rows)
 
 
 def fractions_reached(work, n_places, seconds, peaks) -> dict[str, float]:
@@ -133,3 +154,26 @@ def _cases(size) -> dict:
         "Statistics forward": (lambda: layer.forward(signal), work["forward"], z.size),
         "Statistics forward and backward": (both, work["both"], z.size),
     }
+
+
+def _oriented_cases(settings: Settings) -> dict:
+    """The same for oriented convolutions."""
+    cases, rng = {}, np.random.default_rng(0)
+    for side, n_in, n_out in ORIENTED if settings.scale else ((4, 2, 3),):
+        graph, n_images = grid_graph((side, side), diagonal_weight=0.25), OrientedConv.micro_batch
+        y = rng.standard_normal((n_in, side**2, n_images), np.float32)
+        signal = GraphSignal(y, np.ones((1, *y.shape[1:]), bool))
+        layer = OrientedConv.init(graph, n_in, n_out, 2, rng, np.float32).replica(keeps_results=False)
+        grad = rng.standard_normal((n_out, *y.shape[1:]), np.float32)
+
+        def forward(layer=layer, signal=signal):
+            layer.forward(signal)
+
+        def both(layer=layer, signal=signal, grad=grad):
+            layer.forward(signal)
+            layer.backward(grad)
+
+        work, name = oriented_work(n_in, n_out), f"{n_in} to {n_out} maps, {side}x{side}"
+        cases[f"{name}, forward"] = forward, work["forward"], side**2 * n_images
+        cases[f"{name}, forward and backward"] = both, work["both"], side**2 * n_images
+    return cases

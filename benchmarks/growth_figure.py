@@ -33,7 +33,14 @@ def draw(curves: dict, folder: Path | None, say) -> None:
     say(f"\nDrawn: {folder / 'growth.png'} and growth.svg.")
 
 
-COLOURS = {"SpectralConv": "#0072b2", "DynamicPool": "#d55e00", "Statistics": "#009e73"}
+COLOURS = {
+    "SpectralConv": "#0072b2",
+    "DynamicPool": "#d55e00",
+    "Statistics": "#009e73",
+    "OrientedConv": "#cc79a7",
+    "MapNorm": "#e69f00",
+    "Coarsen": "#56b4e9",
+}
 
 
 def _panel(axes, label: str, curves: dict) -> None:

@@ -34,6 +34,18 @@ def with_block(text: str, block: str, name: str = "results") -> str:
     return f"{text[:begin]}\n\n{block.strip()}\n\n{text[end:]}"
 
 
+def with_section(block: str, name: str, section: str) -> str:
+    """The block with another section, from its heading `#### NAME` to the next heading, or to the targets.
+
+    >>> with_section("#### a\\n\\nold\\n\\n#### b\\n\\n**Targets**", "a", "new")
+    '#### a\\n\\nnew\\n\\n#### b\\n\\n**Targets**'
+    """
+    (found,) = re.finditer(
+        rf"^#### {re.escape(name)}\n.*?(?=^#### |^\*\*Targets\*\*$|\Z)", block, re.DOTALL | re.MULTILINE
+    )
+    return f"{block[: found.start()]}#### {name}\n\n{section.strip()}\n\n{block[found.end() :]}".rstrip()
+
+
 def _limits(text: str, name: str) -> tuple[int, int]:
     """Where a block begins and ends; exactly one block must have the name."""
     (first,) = re.finditer(rf"<!-- {re.escape(name)}: begin\b.*?-->", text)

@@ -98,7 +98,7 @@ def targets(threads) -> list[Target]:
         Target(f"two threads against one, training step, {rot}", 1.7, (f"step/{rot}/2 threads against 1",)),
         *(
             Target(f"exponent of cost in N, {layer}", 1.05, (f"growth/nodes N/{layer}",), True, "exponent")
-            for layer in ("SpectralConv", "DynamicPool", "Statistics")
+            for layer in ("SpectralConv", "DynamicPool", "Statistics", "OrientedConv", "MapNorm", "Coarsen")
         ),
         *(
             Target(f"{case.name}, PyTorch, 1 thread", 0.5, (f"baselines/{case.name}/PyTorch",))
@@ -117,10 +117,10 @@ def _of_defaults(threads) -> list[Target]:
         *_against(f"{title}, idiomatic PyTorch", step, rot, ("PyTorch, idiomatic",), 10, threads),
         *_against(f"{title}, fastest PyTorch found", step, rot, FASTEST_DEFAULT, 4, threads),
         *_against(
-            "default network, inference, 1000 images, onnxruntime",
+            "default network, inference, 100 images, onnxruntime and compiled PyTorch",
             inference,
-            "mnist-rot/1000",
-            ("onnxruntime",),
+            "mnist-rot/100",
+            ("onnxruntime", FASTEST_DEFAULT[-1]),
             3,
             threads,
         ),

@@ -284,10 +284,22 @@ def test_a_whole_run_goes_into_the_results_and_leaves_the_rest_alone(monkeypatch
     monkeypatch.setattr("benchmarks.__main__.run_all", lambda *_: ({}, "**New**"))
     main([flag])
     assert page.read_text() == f"before\n{begin}\n\n**New**\n\n{end}\nafter\n"
-    for words in ([flag, "--quick"], [flag, "kernels"], [flag, "--size", "ETH-80"]):
+    for words in ([flag, "--quick"], [flag, "--size", "ETH-80"]):
         with pytest.raises(SystemExit):
             main(words)
         assert "--write takes a whole run" in capsys.readouterr().err
+
+
+def test_a_partial_run_renews_its_section_and_leaves_the_others_and_the_targets_alone(monkeypatch, tmp_path):
+    page, begin, end = tmp_path / "RESULTS.md", "<!-- results: begin -->", "<!-- results: end -->"
+    page.write_text(f"{begin}\n\nold\n\n#### kernels\n\nk\n\n#### growth\n\ng\n\n**Targets**\n\nt\n\n{end}\n")
+    monkeypatch.setattr("benchmarks.__main__.RESULTS", page)
+    monkeypatch.setattr(
+        "benchmarks.__main__.run_all", lambda *_: ({}, "today\n\n#### growth\n\nnew\n\n**Targets**\n\nx")
+    )
+    main(["growth", "--quick", "--write"])
+    section = "#### growth\n\nMeasured apart: today\n\n`python -m benchmarks growth --quick`\n\nnew"
+    assert page.read_text() == f"{begin}\n\nold\n\n#### kernels\n\nk\n\n{section}\n\n**Targets**\n\nt\n\n{end}\n"
 
 
 def test_a_block_is_found_by_its_name_and_two_of_one_name_are_refused():
@@ -351,20 +363,21 @@ def test_targets_are_those_that_were_asked_for():
         *((f"training step, {size}, fastest PyTorch found", 5) for size in ("MNIST-012", "ETH-80")),
         ("default network, training step, idiomatic PyTorch", 10),
         ("default network, training step, fastest PyTorch found", 4),
-        ("default network, inference, 1000 images, onnxruntime", 3),
+        ("default network, inference, 100 images, onnxruntime and compiled PyTorch", 3),
         ("default network, inference, one image, onnxruntime", 1),
         ("two threads against one, default network, training step", 1.7),
         ("statistics forward and backward, MNIST-rot, SciPy CSR", 6),
         ("selection, MNIST-rot, np.partition", 1.5),
         ("two threads against one, training step, MNIST-rot", 1.7),
         *((f"exponent of cost in N, {layer}", 1.05) for layer in ("SpectralConv", "DynamicPool", "Statistics")),
+        *((f"exponent of cost in N, {layer}", 1.05) for layer in ("OrientedConv", "MapNorm", "Coarsen")),
         *((f"Conv, {size}, {place}, PyTorch", 0.5) for size in ("MNIST-rot", "ETH-80") for place in ("1st", "2nd")),
         *((f"HarmonicConv, ETH-80, {maps}, PyTorch", 0.5) for maps in ("10 to 10", "20 to 20")),
         ("tigra --help against import click", 2),
     }
     found = targets((1, 2))
     assert {(re.sub(r", \d threads?$", "", target.what), target.limit) for target in found} == asked
-    assert len(found) == 2 * 17 + 14
+    assert len(found) == 2 * 17 + 17
     below = {target.what for target in found if target.at_most}
     assert below == {what for what, _ in asked if "exponent" in what or "help" in what}
 
