@@ -80,7 +80,7 @@ def evaluate(model, dataset, runs, invariance, report_file, seed, threads, as_js
     if report_file:
         if invariance:
             raise click.UsageError("--report has the accuracy, not the table of --invariance; leave one out.")
-        check_writable(report_file, "the report", "--report")
+        check_writable(report_file, "the report", "--report", source=model)
     loaded = load_model(model)
     network = loaded.network
     network.keep_features_in(cache_folder())  # features of images seen before are read from there

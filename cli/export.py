@@ -10,7 +10,7 @@ import click
 from tigra.errors import TigraError
 from tigra.model_file import check_writable, load_model
 
-from .shared.options import import_option, json_option, model_argument, threads_option
+from .shared.options import import_option, json_option, model_argument, packaged_name, threads_option
 from .shared.output import Progress, print_json, say
 
 LARGEST_DIFFERENCE = 1e-3  # of a probability; rounding gives about 1e-6
@@ -44,8 +44,8 @@ def export(model, out, opset, threads, as_json):
     from tigra.onnx import export_onnx
 
     network = load_model(model).network
-    out = out or f"{Path(model).stem}.onnx"
-    check_writable(out, "the ONNX file")
+    out = out or f"{packaged_name(model) or Path(model).stem}.onnx"
+    check_writable(out, "the ONNX file", source=model)
     export_onnx(network, out, opset)
     size = os.path.getsize(out)
     with Progress() as progress:

@@ -64,7 +64,7 @@ def features(ctx, model, paths, out, size, recursive, invert, threads, as_json):
     """
     if not out.endswith((".npz", ".csv")):
         raise click.UsageError(f"--out must end in .npz or .csv, got {out}.")
-    check_writable(out, "the features")
+    check_writable(out, "the features", source=None if model.startswith("W[") else model)
     loaded = _loaded(model, size)
     names = loaded.network.feature_names()
     counts: Counter = Counter(pictures=0, errors=0)

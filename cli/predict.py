@@ -82,7 +82,7 @@ def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, thr
     if csv_file == "-" and as_json:
         raise click.UsageError("--csv - and --json both print on standard output; leave one out.")
     if csv_file not in (None, "-"):
-        check_writable(csv_file, "the table", "--csv")
+        check_writable(csv_file, "the table", "--csv", source=model)
     loaded = load_model(model)
     with Progress() as progress:
         files, how = listed(paths, recursive), How(loaded, reject, explain, invert, threads)

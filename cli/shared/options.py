@@ -152,6 +152,13 @@ import_option = click.option(
 )
 
 
+def packaged_name(path: str) -> str | None:
+    """Return the name of a model that comes with tigra from the path of its file; None for other files."""
+    from tigra.model_file import packaged_models
+
+    return next((name for name, file in packaged_models().items() if str(file) == path), None)
+
+
 model_argument = click.argument("model", metavar="MODEL", type=ModelFile())
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object, for scripts, instead of text."

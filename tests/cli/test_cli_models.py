@@ -46,6 +46,23 @@ def test_a_file_goes_before_a_packaged_model_and_a_folder_does_not(digit, tmp_pa
     run("info", "mnist-012")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "digits.npz", "--out"),
+        ("features", "digits.npz", "digit.png", "--out"),
+        ("predict", "digits.npz", "digit.png", "--csv"),
+        ("evaluate", "digits.npz", "--report"),
+    ],
+)
+def test_no_command_writes_its_output_over_the_model(words, digit, tmp_path):
+    shutil.copy(packaged_models()["mnist-012"], "digits.npz")
+    (tmp_path / "link.npz").symlink_to("digits.npz")
+    for out in ("digits.npz", "link.npz"):
+        assert f"{out}: it is the model, which would be lost; choose another file" in run(*words, out, expect=1).stderr
+    assert (tmp_path / "digits.npz").read_bytes() == packaged_models()["mnist-012"].read_bytes()
+
+
 def test_the_invariance_report_is_that_of_the_library():
     network, splits = tigra.load(packaged_models()["mnist-012"]), tigra.load_dataset("mnist-012")
     content = json.loads(run("evaluate", "mnist-012", "--invariance", "--json", "--seed", "3").stdout)

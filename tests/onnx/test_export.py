@@ -148,6 +148,11 @@ def test_the_command_writes_a_file_and_checks_it(tmp_path):
     assert facts["opset"] == 15 and facts["difference"] < 1e-5 and facts["labels_that_differ"] == 0
 
 
+def test_the_command_names_the_file_after_the_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("export", "mnist-012-convnet").stdout.startswith("mnist-012-convnet.onnx: ")
+
+
 def test_the_command_fails_if_the_file_computes_something_else(tmp_path, monkeypatch):
     wrong = checking.Comparison(0.25, 3, "1")
     monkeypatch.setattr(checking, "compare", lambda *_, **__: wrong)

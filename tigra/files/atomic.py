@@ -18,10 +18,15 @@ TEMPORARY = ".tigra-"  # prefix of temporary files
 _swept: set[Path] = set()  # folders in which this process has looked for leftovers
 
 
-def check_writable(path, what: str = "the model", option: str = "--out") -> None:
-    """Raise ModelFileError if `write_atomically` could not write to path; `option` is the option to change."""
+def check_writable(path, what: str = "the model", option: str = "--out", source=None) -> None:
+    """Raise ModelFileError if `write_atomically` could not write to path, or if path is the file `source`.
+
+    `option` is the option to change.
+    """
     try:
         obstacle = _obstacle(os.path.realpath(path))
+        if not obstacle and source is not None and os.path.exists(path) and os.path.samefile(path, source):
+            obstacle = "it is the model, which would be lost"
     except OSError as error:
         obstacle = error.strerror
     if obstacle:
