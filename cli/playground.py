@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import webbrowser
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import click
 
 from tigra.model_file import load_model, packaged_models
 
-from .shared.options import ModelFile, import_option, json_option
+from .shared.options import ModelFile, import_option, json_option, packaged_name
 from .shared.output import print_json, say
 
 BESIDE = "mnist-012-convnet"  # comes with tigra
@@ -43,32 +44,47 @@ def playground(model, beside, port, browser, as_json):
     from tigra.playground.answers import Answers
     from tigra.playground.server import PlaygroundServer
 
-    models, other = _models(model, beside)
-    with PlaygroundServer(Answers(models, other), port) as server:
+    answers = Answers(*_models(model, beside))
+    with _listening(PlaygroundServer, answers, port) as server:
         try:
             if as_json:
                 print_json({"address": server.address})
             else:
                 say(f"The playground is at {server.address}; Ctrl-C ends it.")
             if browser:
-                webbrowser.open(server.address)
+                threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()  # w3m blocks
             server.serve_forever()
         except KeyboardInterrupt:
             say("Stopped.", err=True)
 
 
+def _listening(kind, answers, port: int):
+    try:
+        return kind(answers, port)
+    except OSError as error:
+        raise click.UsageError(
+            f"Cannot listen on port {port}: {error.strerror or error}; choose another --port, or leave it out."
+        ) from error
+
+
 def _models(model, beside):
-    """Return the TIGraNets by name, and the network to compare with; all have the same images and classes."""
+    """Return the TIGraNets by name, the network to compare with, and its name; all have the same images and classes."""
     from tigra.playground.tracing import has_graph
 
     packaged = {name: load_model(path).network for name, path in packaged_models().items()}
-    networks = {Path(model).stem.removeprefix("model-"): load_model(model).network} if model else {}
+    networks = {_name(model): load_model(model).network} if model else {}
     first = next(iter((networks or packaged).values()))
-    networks |= {name: network for name, network in packaged.items() if has_graph(network) and _fits(network, first)}
-    other = load_model(beside).network if beside else packaged.get(BESIDE)
+    others = {name: network for name, network in packaged.items() if has_graph(network) and _fits(network, first)}
+    networks = {**networks, **others, **networks}  # in this order, and a file goes before a packaged model
+    other, name = (load_model(beside).network, _name(beside)) if beside else (packaged.get(BESIDE), "ConvNet")
     if beside and not _fits(other, first):
         raise click.UsageError("The network beside must be for images of the same size and the same classes.")
-    return networks, other if other is not None and _fits(other, first) else None
+    return networks, other if other is not None and _fits(other, first) else None, name
+
+
+def _name(model: str) -> str:
+    """Return the name of a model that comes with tigra, or that of the file with its ending."""
+    return packaged_name(model) or Path(model).name
 
 
 def _fits(network, first) -> bool:

@@ -104,6 +104,9 @@ def test_the_lowest_index_wins():
         ({"pixels": [1e400] * 784}, "pixels must be a number"),
         ({"angle": True}, "angle must be a number"),
         ({"angle": 1e9}, "angle must be a number from -360 to 360"),
+        ({"angle": 10**400}, "angle must be a number from -360 to 360"),  # no float has this size
+        ({"changes": {"nodes": [1.5, 1]}}, "nodes must be a whole number"),
+        ({"model": "mnist-012", "changes": {"filter": 0, "alpha": [1e6] * 5}}, "become too large"),
         ({"interpolation": "nearest"}, "interpolation must be one of"),
         ({"changes": 3}, "must be a JSON object"),
         ({"changes": {"smoothing": 100}}, "smoothing must be a number from 0 to 4"),
@@ -125,6 +128,16 @@ def test_other_models_have_no_playground():
         Answers({"colour": tigra.build_network("SC[2, 2]-S[1]", (8, 8, 3), 2)})
     with pytest.raises(tigra.UsageError, match="for TIGraNets on the grid of pixels"):
         Answers({"convnet": tigra.load("mnist-012-convnet")})
+    with pytest.raises(tigra.UsageError, match="compares with networks only, got DeepScat"):
+        Answers({"digits": tigra.load("mnist-012")}, tigra.build_deepscat("W[1, 2]-PCA[2]", (28, 28), 3))
+
+
+def test_digits_of_another_size_are_examples_of_a_network_for_digits():
+    """mnist-rot has 26x26 pixels."""
+    network = tigra.load("mnist-rot")
+    found = Answers({"mnist-rot": network}).start()["examples"]
+    digits, labels = np.reshape(found[:-1], (-1, 26, 26)) / 255, tigra.load_dataset("mnist-012").test_upright.labels
+    assert len(digits) == 10 and (network.predict(digits) == labels[:10]).sum() >= 9
 
 
 def test_oriented_filters_have_names(answers):

@@ -8,11 +8,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 from PIL import Image
 
+import tigra
 from tests.cli.running import run
 
 
@@ -82,7 +84,9 @@ def test_the_page_gets_its_answer_also_as_localhost(server, answers):
         assert status == 200 and json.loads(content)["tigranet"]["label"] == "2"
 
 
-@pytest.mark.parametrize("path", ["/../answers.py", "/static/app.js", "/%2e%2e/server.py", "//etc/passwd", "/api"])
+@pytest.mark.parametrize(
+    "path", ["http://[::1/", "/../answers.py", "/static/app.js", "/%2e%2e/server.py", "//etc/passwd", "/api"]
+)
 def test_there_is_nothing_else(path, server):
     assert ask(server, "GET", path)[0] == 404 and ask(server, "POST", path, b"", **own(server))[0] == 404
     assert ask(server, "PUT", path, b"")[0] == 501
@@ -93,8 +97,18 @@ def test_what_is_not_json_is_refused(body, server):
     assert ask(server, "POST", "/api/answer", body, **own(server))[0] == 400
 
 
+def test_the_page_is_told_when_an_answer_fails(server, answers, monkeypatch):
+    monkeypatch.setattr(answers, "answer", lambda _: 1 // 0)
+    status, _, content = ask(server, "POST", "/api/answer", b"{}", **own(server))
+    assert status == 500 and "could not answer (ZeroDivisionError)" in json.loads(content)["error"]
+
+
 def test_large_requests_are_refused_unread(server):
-    for path, length in (("/api/answer", 2**20 + 1), ("/api/picture", 20 * 2**20 + 1), ("/api/answer", 10**30)):
+    for path, length in (
+        ("/api/answer", 2**20 + 4 * 28**2 + 1),
+        ("/api/picture", 20 * 2**20 + 1),
+        ("/api/answer", 10**30),
+    ):
         assert ask(server, "POST", path, b"", Content_Length=str(length), **own(server))[0] == 413
     assert ask(server, "POST", "/api/answer", b"", Content_Length="-1", **own(server))[0] == 411
 
@@ -124,15 +138,35 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c(answers):
 
 def test_the_command_opens_the_browser(monkeypatch):
     opened = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setattr("tigra.playground.server.PlaygroundServer.serve_forever", lambda self: None)
+    is_opened = threading.Event()
+    monkeypatch.setattr("webbrowser.open", lambda address: (opened.append(address), is_opened.set()))
+    monkeypatch.setattr("tigra.playground.server.PlaygroundServer.serve_forever", lambda self: is_opened.wait(60))
     shown = run("playground", "mnist-012-achiral").stdout
     assert opened[0] in shown and opened[0].startswith("http://127.0.0.1:")
 
 
-def test_a_network_for_other_images_is_no_comparison(tmp_path):
-    import tigra
+def test_a_file_is_shown_first_and_not_the_packaged_model_of_its_name(tmp_path, monkeypatch):
+    """`tigra train mnist-012` writes mnist-012.npz, which is not the model that comes with tigra."""
+    shown = []
+    monkeypatch.setattr(
+        "tigra.playground.server.PlaygroundServer.serve_forever", lambda self: shown.append(self.answers)
+    )
+    network = tigra.build_network("SC[2, 1]-S[1]", (28, 28), 3)
+    network.class_names = ["0", "1", "2"]
+    for name in ("mnist-012.npz", "mnist-012"):
+        tigra.save(network, tmp_path / name)
+        run("playground", tmp_path / name, "--beside", "mnist-012-achiral", "--no-browser")
+        assert next(iter(shown[-1].models)) == name and "mnist-012-achiral" in shown[-1].models
+        assert shown[-1].models[name].options.architecture == "SC[2, 1]-S[1]"
+        assert shown[-1].start()["beside"] == "mnist-012-achiral"
 
+
+def test_a_port_that_is_taken_is_named_with_the_remedy(server):
+    result = run("playground", "--no-browser", "--port", server.server_port, expect=2)
+    assert f"Cannot listen on port {server.server_port}: Address already in use; choose another" in result.stderr
+
+
+def test_a_network_for_other_images_is_no_comparison(tmp_path):
     tigra.save(tigra.build_network("C[2]-FC[3]", (9, 9), 3), tmp_path / "small.npz")
     result = run("playground", "--beside", tmp_path / "small.npz", expect=2)
     assert "same size and the same classes" in result.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from tigra.errors import UsageError
 from tigra.experiments.report.heat import heat_maps
 from tigra.graph import GridGraph
 from tigra.images.pictures import decode_image
-from tigra.images.transforms import INTERPOLATIONS, rotate, translate
+from tigra.images.transforms import INTERPOLATIONS, resize, rotate, translate
 from tigra.layers import DynamicPool, OrientedConv
 from tigra.models.classifier import Classifier
 from tigra.models.network import Network
@@ -34,11 +33,15 @@ class Answers:
         TIGraNets by name, the first one is shown first. All have images of one size and the same classes.
     beside : Network or None
         Another network for the same images, to compare with.
+    beside_name : str
+        What the page calls it.
     """
 
-    def __init__(self, models: dict[str, Classifier], beside: Classifier | None = None):
+    def __init__(self, models: dict[str, Classifier], beside: Classifier | None = None, beside_name: str = "ConvNet"):
         self.models = {name: _checked(network) for name, network in models.items()}
-        self.beside = beside if isinstance(beside, Network) else None
+        if beside is not None and not isinstance(beside, Network):
+            raise UsageError(f"The playground compares with networks only, got {type(beside).__name__}; leave it out.")
+        self.beside, self.beside_name = beside, beside_name
         first = next(iter(self.models.values()))
         self.shape, self.class_names = first.image_shape, first.class_names
         self._changed = lru_cache(maxsize=8)(lambda name, changes: changed(self.models[name], changes))
@@ -51,19 +54,20 @@ class Answers:
             "shape": list(self.shape),
             "class_names": self.class_names,
             "models": {name: _described(network) for name, network in self.models.items()},
-            "beside": self.beside.options.architecture if self.beside else None,
+            "beside": self.beside_name if self.beside else None,
             "examples": [_as_bytes(image) for image in self._examples()],
         }
 
     def _examples(self) -> list[np.ndarray]:
-        """Upright test digits, if the networks are for digits of this size, and a filled shape, whose pixels tie."""
+        """Upright test digits, if the networks are for digits, and a filled shape, whose pixels tie."""
         splits = load_dataset("mnist-012")
         (height, width), filled = self.shape, np.zeros(self.shape)
         filled[height // 4 : 3 * height // 4, width // 3 : 3 * width // 5] = 1
         filled[height // 4 : 3 * height // 7, width // 3 : 6 * width // 7] = 1
-        if self.shape != splits.image_shape or not set(splits.class_names) <= set(self.class_names):
+        if height != width or not set(splits.class_names) <= set(self.class_names):
             return [filled]
-        return [*splits.test_upright.images[:N_EXAMPLES], filled]
+        digits = splits.test_upright.images[:N_EXAMPLES]
+        return [*(digits if self.shape == splits.image_shape else resize(digits, (height, width))), filled]
 
     # --- the answer to a request ------------------------------------------------------------------------------
 
@@ -155,7 +159,7 @@ def _changes(fields: _Fields) -> Changes:
         smoothing=fields.optional("smoothing", lambda name: fields.number(name, 0, MOST_SMOOTHING)),
         boundary=fields.optional("boundary", lambda name: fields.choice(name, ("padded", "free"))),
         ties=fields.choice("ties", ("together", "first")),
-        nodes=tuple(fields.optional("nodes", lambda name: [int(n) for n in fields.numbers(name, 100, 1, 1e8)]) or ()),
+        nodes=tuple(fields.optional("nodes", lambda name: fields.whole_numbers(name, 100, 1, 10**8)) or ()),
         order=fields.optional("order", lambda name: fields.whole(name, 0, 10_000)),
         filter=number,
         alpha=tuple(fields.numbers("alpha", 1000, -1e6, 1e6)) if number is not None else (),
@@ -185,7 +189,7 @@ class _Fields:
     def number(self, name: str, least: float, most: float) -> float:
         """A finite number, by default 0."""
         value = self.content.get(name, 0)
-        if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) <= most:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
             raise UsageError(f"{name} must be a number from {least:g} to {most:g}.")
         return float(value)
 
@@ -204,6 +208,12 @@ class _Fields:
         if name == "pixels" and len(values) != most_numbers:
             raise UsageError(f"pixels must be {most_numbers} numbers, got {len(values)}.")
         return [_Fields({name: value}).number(name, least, most) for value in values]
+
+    def whole_numbers(self, name: str, most_numbers: int, least: int, most: int) -> list[int]:
+        """A list of whole numbers."""
+        return [
+            _Fields({name: value}).whole(name, least, most) for value in self.numbers(name, most_numbers, least, most)
+        ]
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         """One of some texts, by default the first."""

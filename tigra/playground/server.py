@@ -8,11 +8,12 @@ allows the page to load and to ask this server only.
 from __future__ import annotations
 
 import json
+import math
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from tigra.errors import TigraError
 from tigra.playground.answers import Answers
@@ -98,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self._post)
 
     def _get(self) -> tuple[bytes, str]:
-        path = urlsplit(self.path).path
+        path = self._address().path
         if path == "/api/start":
             return _json(self.server.answers.start())
         if path not in self.server.files:
@@ -106,15 +107,24 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.files[path]
 
     def _post(self) -> tuple[bytes, str]:
-        parts = urlsplit(self.path)
+        parts = self._address()
         if self.headers.get("Origin") not in {f"http://{host}" for host in self.server.hosts}:
             raise Refused(HTTPStatus.FORBIDDEN, "Only the page of the playground may ask.")
         if parts.path == "/api/answer":
-            return _json(self.server.answers.answer(_parsed(self._body(LARGEST_REQUEST))))
+            return _json(self.server.answers.answer(_parsed(self._body(self._largest_request()))))
         if parts.path == "/api/picture":
             invert = parse_qs(parts.query).get("invert") == ["1"]
             return _json(self.server.answers.pixels(self._body(LARGEST_PICTURE), invert))
         raise Refused(HTTPStatus.NOT_FOUND, "There is no such page.")
+
+    def _largest_request(self) -> int:
+        return LARGEST_REQUEST + 4 * math.prod(self.server.answers.shape)  # "255,"
+
+    def _address(self) -> SplitResult:
+        try:
+            return urlsplit(self.path)
+        except ValueError as error:  # such as http://[
+            raise Refused(HTTPStatus.NOT_FOUND, "There is no such page.") from error
 
     def _body(self, most: int) -> bytes:
         length = self.headers.get("Content-Length", "")
@@ -134,6 +144,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # a body may not have been read
         except TigraError as error:
             status, (content, kind) = HTTPStatus.BAD_REQUEST, _json({"error": str(error)})
+        except OSError:  # the browser has gone
+            raise
+        except Exception as error:  # the page must be told
+            reason = f"The playground could not answer ({type(error).__name__}); change something, or reload the page."
+            status, (content, kind) = HTTPStatus.INTERNAL_SERVER_ERROR, _json({"error": reason})
         self.send_response(status)
         for name, value in HEADERS.items():
             self.send_header(name, value)

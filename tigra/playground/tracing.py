@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tigra.errors import UsageError
 from tigra.figures.inspection import in_training_units
 from tigra.graph import GraphSignal
 from tigra.layers import Layer
@@ -75,6 +76,8 @@ class Trace:
             if layer.gives_features or (features is None and layer is twin.layers[-1]):
                 features = signal if layer.gives_features else before
         assert features is not None
+        if not (np.isfinite(features).all() and np.isfinite(signal).all()):
+            raise UsageError("The numbers in the network become too large; choose smaller coefficients of the filter.")
         self.features, self.probabilities = np.array(features).T, network.probabilities(signal.T)
 
     def _note(self, layer: Layer, step: Step) -> None:
@@ -90,8 +93,9 @@ class Trace:
     @property
     def gap(self) -> float:
         """Change of the features by the motion, as a fraction of their size."""
-        size = float(np.linalg.norm(self.features[0]))
-        return float(np.linalg.norm(self.features[1] - self.features[0])) / size if size else 0.0
+        upright, moved = self.features.astype(np.float64)  # squares of float32 can overflow
+        size = float(np.linalg.norm(upright))
+        return float(np.linalg.norm(moved - upright)) / size if size else 0.0
 
     def bars(self) -> np.ndarray:
         """Features of both images, (2, F), in units of their deviation in training where the network has them."""
