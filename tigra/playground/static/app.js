@@ -3,11 +3,13 @@ import { Pad } from "./pad.js";
 import * as paint from "./paint.js";
 
 const $ = (id) => document.getElementById(id);
+const LARGEST_PICTURE = 20 * 2 ** 20; // bytes, as in server.py
 const MOVES = ["angle", "right", "down"];
 const LINKS = { SC: "filters", OC: "oriented", GC: "coarsening", DP: "pooling", S: "statistics", image: "laplacian" };
 let start; // models, examples, classes
 let pad;
 let edited = null; // coefficients of the chosen filter, if changed by hand
+let opened = null; // the file that was opened last
 let busy = false;
 let again = false;
 const times = []; // milliseconds from a change to its answer on the page
@@ -49,7 +51,9 @@ async function ask() {
 }
 
 async function post(path, body, type) {
-  const answer = await fetch(path, { method: "POST", body, headers: { "Content-Type": type } });
+  const answer = await fetch(path, { method: "POST", body, headers: { "Content-Type": type } }).catch(() => {
+    throw new Error("The playground has ended. Start it again: tigra playground");
+  });
   const content = await answer.json();
   if (!answer.ok) throw new Error(content.error);
   return content;
@@ -62,6 +66,7 @@ function say(text) {
 // --- showing -----------------------------------------------------------------------------------------
 
 function show(answer) {
+  clearTimeout(patience);
   paint.grey($("moved"), answer.image);
   paint.signed($("heat"), answer.heat);
   showPrediction("", answer.tigranet);
@@ -125,6 +130,7 @@ function buildLayer(part, layer) {
   });
   const link = document.createElement("a");
   link.href = `equations.html#${LINKS[layer.name.split("[")[0]] ?? "planes"}`; // each picture has its equation
+  link.target = "_blank"; // the drawing stays
   link.textContent = layer.name;
   const caption = document.createElement("p");
   const shown = layer.maps.length;
@@ -140,6 +146,7 @@ function slider(label, value, least, most, step) {
   const [output, input] = ["output", "input"].map((tag) => document.createElement(tag));
   Object.assign(input, { type: "range", min: least, max: most, step });
   input.value = value;
+  input.setAttribute("aria-label", label); // a label names its first control, which is the output
   const tell = () => (output.textContent = Number(input.value).toPrecision(3));
   input.addEventListener("input", tell);
   tell();
@@ -190,7 +197,9 @@ function tellAll() {
 
 async function open(file) {
   if (!file) return;
+  opened = file;
   try {
+    if (file.size > LARGEST_PICTURE) throw new Error("The picture is larger than 20 MB; scale it down.");
     const path = `/api/picture?invert=${$("invert").checked ? 1 : 0}`;
     pad.set((await post(path, file, "application/octet-stream")).pixels);
     say("");
@@ -215,7 +224,7 @@ function wire() {
   $("model").addEventListener("change", () => { asTrained(); ask(); });
   $("filter").addEventListener("change", () => { chooseFilter(); ask(); });
   $("reset").addEventListener("click", () => { asTrained(); ask(); });
-  $("clear").addEventListener("click", () => pad.clear());
+  $("clear").addEventListener("click", () => { opened = null; pad.clear(); });
   $("spin").addEventListener("change", spin);
   $("back").addEventListener("click", () => {
     MOVES.forEach((id) => ($(id).value = 0));
@@ -223,7 +232,11 @@ function wire() {
     tellAll();
     ask();
   });
-  $("file").addEventListener("change", (event) => open(event.target.files[0]));
+  $("file").addEventListener("change", (event) => {
+    open(event.target.files[0]);
+    event.target.value = ""; // or the same file could not be opened again
+  });
+  $("invert").addEventListener("change", () => open(opened));
   document.addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("dropping"); });
   document.addEventListener("dragleave", () => document.body.classList.remove("dropping"));
   document.addEventListener("drop", (event) => {
@@ -245,13 +258,15 @@ function addExamples() {
     pixels.forEach((value, place) => image.data.set([value, value, value, 255], 4 * place));
     context.putImageData(image, 0, 0);
     button.append(canvas);
-    button.addEventListener("click", () => pad.set(pixels));
+    button.addEventListener("click", () => { opened = null; pad.set(pixels); });
     $("examples").append(button);
   });
 }
 
+const patience = setTimeout(() => say("Compiling the kernels takes a minute the first time."), 2000);
 start = await (await fetch("/api/start")).json();
 $("model").append(...Object.keys(start.models).map((name) => new Option(name)));
+document.querySelectorAll(".beside-name").forEach((element) => (element.textContent = start.beside));
 if (!start.beside) ["beside", "beside-heading", "beside-layers"].forEach((id) => $(id).remove());
 pad = new Pad($("pad"), ...start.shape, ask);
 asTrained();

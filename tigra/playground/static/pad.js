@@ -3,6 +3,8 @@
 export class Pad {
   constructor(canvas, height, width, changed) {
     Object.assign(this, { canvas, height, width, changed });
+    const scale = Math.max(canvas.height, canvas.width) / Math.max(height, width);
+    Object.assign(canvas, { height: Math.round(scale * height), width: Math.round(scale * width) });
     this.pixels = new Array(height * width).fill(0);
     this.pen = { x: width / 2, y: height / 2, down: false, shown: false };
     canvas.addEventListener("pointerdown", (event) => this.start(event));
@@ -65,15 +67,24 @@ export class Pad {
     const radius = 0.055 * Math.max(this.height, this.width);
     for (let step = 0; step <= steps; step += 1) {
       const [x, y] = [x0 + ((x1 - x0) * step) / steps, y0 + ((y1 - y0) * step) / steps];
-      this.pixels.forEach((value, place) => {
-        const [column, row] = [place % this.width, Math.floor(place / this.width)];
-        const away = Math.hypot(column + 0.5 - x, row + 0.5 - y);
-        const dark = Math.max(0, Math.min(1, radius + 0.5 - away)) * 255;
-        if (dark > value) this.pixels[place] = Math.round(dark);
-      });
+      this.dot(x, y, radius);
     }
     this.show();
     this.changed();
+  }
+
+  dot(x, y, radius) {
+    const reach = Math.ceil(radius) + 1;
+    const near = (middle, size) => [Math.max(0, Math.floor(middle) - reach), Math.min(size, Math.floor(middle) + reach + 1)];
+    const [[top, bottom], [left, right]] = [near(y, this.height), near(x, this.width)];
+    for (let row = top; row < bottom; row += 1) {
+      for (let column = left; column < right; column += 1) {
+        const away = Math.hypot(column + 0.5 - x, row + 0.5 - y);
+        const dark = Math.round(Math.max(0, Math.min(1, radius + 0.5 - away)) * 255);
+        const place = row * this.width + column;
+        this.pixels[place] = Math.max(this.pixels[place], dark);
+      }
+    }
   }
 
   show() {
@@ -84,7 +95,8 @@ export class Pad {
     this.pixels.forEach((value, place) => {
       if (!value) return;
       context.fillStyle = `rgb(${value}, ${value}, ${value})`;
-      context.fillRect((place % this.width) * wide, Math.floor(place / this.width) * high, Math.ceil(wide), Math.ceil(high));
+      const [x, y] = [Math.floor((place % this.width) * wide), Math.floor(Math.floor(place / this.width) * high)];
+      context.fillRect(x, y, Math.ceil(wide), Math.ceil(high)); // whole pixels, or seams would show
     });
     if (this.pen.shown) {
       context.strokeStyle = this.pen.down ? "#ff5c39" : "#78b7ff";
