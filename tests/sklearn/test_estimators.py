@@ -72,7 +72,12 @@ def test_what_is_not_given_comes_from_the_recipe(digits):
     ("wrong", "message"),
     [
         ({"recipe": "worst"}, "recipe must be one of"),
+        ({"dataset": "minst-012"}, "dataset must be one of folder, mnist-012"),
         ({"mixing": "by hand"}, "mixing must be one of"),
+        ({"image_shape": 8}, r"image_shape must be \(height, width\)"),
+        ({"class_weight": {0: -1, 1: 1, 2: 1}}, "class_weight must have finite weights"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"random_state": -1}, "random_state must be a whole number"),
         ({"outside": "border"}, "outside has no effect here"),
         ({"image_shape": (4, 4)}, r"with 64 numbers in all, as in X, got \(4, 4\)"),
         ({"black": 2, "white": 1}, "white must be above black"),
@@ -87,6 +92,12 @@ def test_wrong_parameters_are_refused_by_fit(digits, wrong, message):
         TIGraNetClassifier(**TINY | wrong).fit(*digits)
     with pytest.raises(TypeError, match="unexpected keyword argument 'epoch'"):
         TIGraNetClassifier(epoch=3)
+
+
+@pytest.mark.parametrize("wrong", [{"order": "2"}, {"order": 3}, {"octaves": 1.5}, {"octaves": 0}])
+def test_wrong_parameters_of_scattering_are_refused_by_fit(digits, wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ScatteringFeatures(**wrong).fit(digits[0])
 
 
 def test_seed_and_random_state_are_the_same(digits, classifier):

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from tigra.datasets.loading import DATASETS
 from tigra.errors import TrainingError, UsageError
 from tigra.experiments.methods import METHODS, NetworkMethod
 from tigra.images.background import find_background
@@ -116,6 +117,8 @@ class TIGraNetEstimator(BaseEstimator):
         """Return the options of the network and of the training: the recipe's, with the parameters that are given."""
         method = METHODS["tigranet"]
         assert isinstance(method, NetworkMethod)
+        if self.dataset not in ("folder", *DATASETS):
+            raise UsageError(f"dataset must be one of folder, {', '.join(DATASETS)}, got {self.dataset!r}.")
         recipe = method.recipe(self.dataset, self.recipe)
         changes = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) is not None}
         method.check_changes(changes, recipe)

@@ -50,14 +50,21 @@ def read_rows(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = Fa
     if len(shape) in (3, 4):
         X = np.asarray(X).reshape(shape[0], math.prod(shape[1:]))
     if len(shape) == 4 and shape[3] != 3:
-        raise UsageError(f"Colour images have shape (n, height, width, 3), got {shape}.")
+        raise UsageError(f"Colour images have shape (n, height, width, 3), got {shape}; grey ones (n, height, width).")
     checked = validate_data(estimator, X, y, reset=reset, dtype=FLOATS)
     if reset:
-        given = None if estimator.image_shape is None else tuple(estimator.image_shape)
-        estimator.image_shape_ = _image_shape(shape, estimator.n_features_in_, given)
+        estimator.image_shape_ = _image_shape(shape, estimator.n_features_in_, _given(estimator.image_shape))
     elif len(shape) > 2 and shape[1:] != estimator.image_shape_:
         raise UsageError(f"Expected images of shape {estimator.image_shape_}, as in fit, got {shape[1:]}; resize them.")
     return checked
+
+
+def _given(image_shape: Any) -> tuple[int, ...] | None:
+    """Return the parameter `image_shape` as a tuple or None."""
+    try:
+        return None if image_shape is None else tuple(image_shape)
+    except TypeError as error:
+        raise UsageError(f"image_shape must be (height, width) or (height, width, 3), got {image_shape!r}.") from error
 
 
 def _image_shape(shape: tuple[int, ...], n_pixels: int, given: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -128,6 +128,13 @@ def real(name: str, value) -> float:
     return float(value)
 
 
+def whole(name: str, value, least: int) -> int:
+    """Return a parameter as int; raise UsageError if it is no whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
 def seed_of(seed, random_state) -> int:
     """Return the seed that the two parameters give.
 
@@ -139,7 +146,7 @@ def seed_of(seed, random_state) -> int:
     if seed is not None and random_state is not None:
         raise UsageError(f"seed and random_state mean the same, got {seed!r} and {random_state!r}; give one of them.")
     if random_state is None:
-        return 0 if seed is None else seed
+        return 0 if seed is None else whole("seed", seed, 0)
     if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
+        return whole("random_state", random_state, 0)
     return int(check_random_state(random_state).randint(2**31 - 1))

@@ -15,7 +15,7 @@ from tigra.baselines.deepscat.fitting import suited_octaves
 from tigra.baselines.deepscat.scattering import Scattering
 from tigra.options import BuildOptions
 from tigra.sklearn.images import as_images, read_rows, value_errors
-from tigra.sklearn.parameters import IMAGE_SHAPE, N_JOBS, Parameter, constructor, documented
+from tigra.sklearn.parameters import IMAGE_SHAPE, N_JOBS, Parameter, constructor, documented, whole
 
 OCTAVES = 5  # at most, as in the paper
 PARAMETERS = {
@@ -76,9 +76,10 @@ class ScatteringFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         with value_errors():
             read_rows(self, X, reset=True)
             height, width = self.image_shape_[:2]
+            order = whole("order", self.order, 0)
             octaves = suited_octaves(OCTAVES, (height, width)) if self.octaves is None else self.octaves
             dtype = BuildOptions.specs()["dtype"].checked("dtype", self.dtype)
-            self.scattering_ = Scattering(self.order, octaves, (height, width), dtype)
+            self.scattering_ = Scattering(order, whole("octaves", octaves, 1), (height, width), dtype)
         return self
 
     def transform(self, X) -> np.ndarray:

@@ -82,4 +82,7 @@ def class_weights(given, classes: np.ndarray, labels: np.ndarray, weights: np.nd
         return weights.sum() / (len(classes) * np.bincount(labels, weights))
     if not isinstance(given, Mapping):
         raise UsageError(f"class_weight must be a dictionary, 'balanced' or None, got {given!r}.")
-    return compute_class_weight(dict(given), classes=classes, y=classes[labels])
+    found = compute_class_weight(dict(given), classes=classes, y=classes[labels])
+    if not (np.isfinite(found).all() and (found >= 0).all() and found.any()):
+        raise UsageError(f"class_weight must have finite weights of at least 0 that are not all 0, got {given!r}.")
+    return found
