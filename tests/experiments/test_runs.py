@@ -112,6 +112,21 @@ def test_pooling_is_limited_where_the_recipe_does_not_know_the_size(splits):
     assert all(recipe.limits_pooling == (name == "folder") for name in RECIPES for recipe in RECIPES[name].values())
 
 
+def test_the_recipe_for_folders_adapts_to_the_size_and_number_of_the_images():
+    recipe, named = find_recipe("pictures"), [find_recipe(name) for name in DATASETS]
+    assert all(one.for_images((28, 28), 100) == one for one in named), "these keep their bits"
+    for side, margin, n_blocks in ((28, 2, 2), (32, 2, 2), (40, 2, 2), (50, 3, 3), (64, 4, 3), (200, 4, 3)):
+        network = recipe.for_images((side, side, 3), 100).network
+        assert (network.margin, network.architecture.count("GC[2]")) == (margin, n_blocks)
+        assert (side + 2 * margin) % 2**n_blocks == 0
+    assert [recipe.for_images((50, 50), n).fit.batch_size for n in (10, 1600, 3000, 10**6)] == [16, 16, 30, 48]
+    given = {"margin": 5, "batch_size": 48, "architecture": "OC[2, 1]-GC[2]-S[2]"}
+    changed = recipe.with_changes(given)
+    assert changed.for_images((28, 28), 100).network == changed.network and changed.fit.batch_size == 48
+    assert changed.for_images((28, 28), 100).fit == changed.fit and not Recipe.from_json(changed.to_json()).evens_grid
+    assert Recipe.from_json(recipe.to_json()) == recipe
+
+
 def test_a_stopped_run_goes_on_to_the_same_bits(splits, tmp_path):
     recipe, path = find_recipe("mnist-012"), tmp_path / "run.npz"
     changes = {"architecture": TINY, "epochs": 2}

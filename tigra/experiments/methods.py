@@ -139,6 +139,7 @@ class NetworkMethod(Method):
         >>> method.settled(method.recipe("folder"), (8, 8), n_classes=10, n_images=200, seed=0)[1].epochs
         300
         """
+        recipe = recipe.for_images(image_shape, n_images)
         of_network = dict(recipe.network)
         if of_network["background"] == "auto":
             of_network["background"] = background

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from tigra.models.notation import parse_architecture
 from tigra.option_fields import unknown_option, warn_deprecated
 from tigra.options import PAIRED_MIXINGS, FitOptions, NetworkOptions
+
+SMALL_SIDE = 40  # pixels
+FEW_IMAGES = 100, 16  # images for each that is in a batch, and the smallest batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,17 +30,45 @@ class Recipe:
     limits_pooling : bool
         For images of unknown size: dynamic pooling keeps at most half of the nodes in the first layer, a quarter in
         the next, and so on.
+    small_architecture : str
+        For images of unknown size: the architecture for sides of up to 40 pixels; "" is the usual one.
+    evens_grid : bool
+        For images of unknown size: enlarge the margin until blocks of coarsening cover the grid evenly.
+    limits_batch : bool
+        For few images: smaller batches, so that the same number of steps takes less time.
     """
 
     network: NetworkOptions
     fit: FitOptions
     least_steps: int = 0
     limits_pooling: bool = False
+    small_architecture: str = ""
+    evens_grid: bool = False
+    limits_batch: bool = False
+
+    def for_images(self, image_shape: tuple[int, ...], n_images: int) -> Recipe:
+        """The recipe for training images of this shape and number.
+
+        >>> recipe = Recipe(network=NetworkOptions(architecture="OC[2, 1]-GC[2]-S[2]", margin=2), fit=FitOptions())
+        >>> replace(recipe, evens_grid=True).for_images((31, 31), 100).network.margin
+        2
+        >>> replace(recipe, limits_batch=True).for_images((31, 31), 100).fit.batch_size
+        16
+        """
+        network, fit = self.network, self.fit
+        if self.small_architecture and max(image_shape[:2]) <= SMALL_SIDE:
+            network = replace(network, architecture=self.small_architecture)
+        if self.evens_grid:
+            network = replace(network, margin=even_margin(network.architecture, network.margin, image_shape))
+        if self.limits_batch:
+            for_each, least = FEW_IMAGES
+            fit = replace(fit, batch_size=min(fit.batch_size, max(least, n_images // for_each)))
+        return replace(self, network=network, fit=fit)
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as a JSON-compatible dictionary."""
         content: dict[str, Any] = {"network": self.network.to_json(), "fit": self.fit.to_json()}
-        rest = {"least_steps": self.least_steps, "limits_pooling": self.limits_pooling}
+        rest = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in content}
         return content | {name: value for name, value in rest.items() if value}
 
     @classmethod
@@ -47,8 +80,8 @@ class Recipe:
     def with_changes(self, changes: Mapping[str, Any]) -> Recipe:
         """A copy of the recipe with some options changed.
 
-        Given values are used as they are: `epochs` is not raised to `least_steps`, and the pooling of a given
-        architecture is not limited.
+        Given values are used as they are: `epochs` is not raised to `least_steps`, the pooling of a given
+        architecture is not limited, and a given margin or batch size is not adapted to the images.
 
         Parameters
         ----------
@@ -84,9 +117,27 @@ class Recipe:
             fit=self.fit.with_changes(of_fit),
             least_steps=0 if "epochs" in changes else self.least_steps,
             limits_pooling=self.limits_pooling and "architecture" not in changes,
+            small_architecture="" if "architecture" in changes else self.small_architecture,
+            evens_grid=self.evens_grid and "margin" not in changes,
+            limits_batch=self.limits_batch and "batch_size" not in changes,
         )
 
     def __getitem__(self, name: str) -> Any:
         """Look up an option by name, as in version 0.1; deprecated."""
         warn_deprecated("Recipes are objects now: write recipe.network.margin.")
         return self.to_json().get(name, getattr(self, name, None))
+
+
+def even_margin(architecture: str, margin: int, image_shape: tuple[int, ...]) -> int:
+    """Return the smallest margin from `margin` on with which coarsening divides the grid into whole blocks.
+
+    Images of odd sides have none; they keep `margin`.
+
+    >>> even_margin("OC[2, 1]-GC[2]-OC[2, 1]-GC[2]-S[2]", 2, (32, 32)), even_margin("GC[2]-S[2]", 2, (31, 31))
+    (2, 2)
+    >>> even_margin("OC[2, 1]-GC[2]-GC[2]-GC[2]-S[2]", 2, (64, 64))
+    4
+    """
+    block = math.prod(int(item.numbers[0]) for item in parse_architecture(architecture) if item.name == "GC")
+    even = [more for more in range(margin, margin + block) if all((s + 2 * more) % block == 0 for s in image_shape[:2])]
+    return even[0] if even else margin

@@ -37,6 +37,7 @@ SMALL = "SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]-FC[30]-FC[10]"  # Table 
 LARGE = "SC[10, 4]-DP[600]-SC[20, 4]-DP[300]-S[12]-FC[500]-FC[300]-FC[100]"  # Table 1, other experiments
 
 LEAST_STEPS = 600  # for folders with few pictures
+FEWER_STEPS = 400  # of batches of 16 pictures
 RECIPE_NAMES = "best", "paper"  # of the networks to compare with
 
 
@@ -152,10 +153,13 @@ RECIPES: dict[str, dict[str, Recipe]] = {
             fit=replace(FIT, epochs=30, class_weights="auto"),
             **OF_FOLDERS,
         ),
-        "best": Recipe(
-            network=replace(ORIENTED_PHOTOS, background="auto"),
+        "best": Recipe(  # docs/notebook.md has what was tried
+            network=replace(ORIENTED_PHOTOS, background="auto", margin=2),
             fit=replace(ORIENTED_FIT, epochs=30, class_weights="auto"),
-            **OF_FOLDERS,
+            **OF_FOLDERS | {"least_steps": FEWER_STEPS},
+            small_architecture=ORIENTED.architecture.replace("S[2]", "S[6]"),
+            evens_grid=True,
+            limits_batch=True,
         ),
     },
 }
