@@ -1,7 +1,8 @@
 """tigra's folder recipe against HOG + SVM, LBP + SVM, an MLP and a ConvNet, on small sets, upright and turned.
 
     python -m benchmarks.practice [SET ...] [--contender NAME] [--seeds 3] [--seed N] [--jobs 1] [--out FOLDER]
-                                  [--data-dir FOLDER] [--version-0-1 PYTHON] [--table]
+                                  [--data-dir FOLDER] [--version-0-1 PYTHON] [--table] [--write PAGE]
+                                  [--picture PNG]
 
 Letters, shapes and textures are drawn on the spot, photographs come with scikit-learn; digits and objects need MNIST
 and ETH-80 (`tigra data fetch`). Each result is written to FOLDER/SET.json at once and is not computed again. mpiexec
@@ -18,11 +19,14 @@ from typing import NamedTuple
 
 from benchmarks.practice import records
 from benchmarks.practice.contenders import CONTENDERS, Conditions, absence, measured
+from benchmarks.practice.picture import sheet
 from benchmarks.practice.sets import SETS, make
+from benchmarks.results import with_block
 from cli.shared.processes import current_team, is_one_of_many, several_processes
 from tigra.errors import DatasetError, TigraError, UsageError
 from tigra.experiments.runner import hand_out, runner_for
 from tigra.experiments.runs import Watch
+from tigra.files.atomic import write_atomically
 from tigra.files.claims import claim
 
 OUT = Path("docs/practice")
@@ -74,6 +78,8 @@ def parsed(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--data-dir", help="where MNIST and ETH-80 are")
     parser.add_argument("--version-0-1", metavar="PYTHON", help="Python of an environment that has tigra 0.1")
     parser.add_argument("--table", action="store_true", help="only print the tables of the records")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables into the block of a page, too")
+    parser.add_argument("--picture", type=Path, metavar="PNG", help="only draw some pictures of every set")
     options = parser.parse_args(words)
     if unknown := set(options.sets) - set(SETS):
         parser.error(f"no set {', '.join(sorted(unknown))}; there are {', '.join(SETS)}")
@@ -116,20 +122,26 @@ def run(options: argparse.Namespace) -> bool:
 
 
 def tables(folder: Path) -> str:
-    """All tables as Markdown: the overview, then one for each set."""
-    parts = ["\n".join(records.overview(folder))]
-    for name, recipe in SETS.items():
-        if found := records.read(folder, name):
-            parts.append("\n".join([f"**{recipe.words}** (`{name}`)", "", *records.table(found)]))
-    return "\n\n".join(parts)
+    """All tables as Markdown."""
+    parts = {
+        "Accuracy on turned pictures (%)": records.overview(folder),
+        "Accuracy on upright / turned pictures (%)": records.table(folder, ("upright", "turned")),
+        "CPU seconds to train": records.table(folder, ("seconds",)),
+    }
+    return "\n\n".join(f"**{title}**\n\n" + "\n".join(lines) for title, lines in parts.items())
 
 
 def main(words: list[str] | None = None) -> None:
     """Measure what is not recorded yet, and print the tables."""
     options = parsed(words)
     try:
+        if options.picture:
+            return write_atomically(options.picture, sheet(options.data_dir), "--picture")
         all_well = options.table or run(options)
         print(tables(options.out), flush=True)
+        if options.write:
+            text = with_block(options.write.read_text(encoding="utf-8"), tables(options.out), "practice")
+            write_atomically(options.write, text.encode(), "--write")
     except (TigraError, OSError) as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:

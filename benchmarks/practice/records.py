@@ -81,30 +81,40 @@ def spread(values: list[float]) -> str:
     return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
 
 
-def table(records: Records) -> list[str]:
-    """Lines of Markdown for one set: every contender, mean and standard deviation over the seeds."""
-    lines = ["| | upright | turned | CPU s | seeds |", "| --- | ---: | ---: | ---: | ---: |"]
+def table(folder: Path, tests: tuple[str, ...]) -> list[str]:
+    """Lines of Markdown: every contender on every set, means over the seeds of these numbers."""
+    found = {name: records for name in SETS if (records := read(folder, name))}
+    lines = [f"| | {' | '.join(found)} |", "| --- |" + " ---: |" * len(found)]
     for name, contender in CONTENDERS.items():
-        runs = list(records.get(name, {}).values())
-        if runs:
-            cells = [spread([run[test] for run in runs]) for test in ("upright", "turned")]
-            seconds = statistics.mean(run["seconds"] for run in runs)
-            lines.append(f"| {contender.words} | {' | '.join(cells)} | {seconds:.3g} | {len(runs)} |")
+        cells = [_cell(list(records.get(name, {}).values()), tests) for records in found.values()]
+        if set(cells) != {"-"}:
+            lines.append(f"| {contender.words} | {' | '.join(cells)} |")
     return lines
+
+
+def _cell(runs: list[dict[str, Any]], tests: tuple[str, ...]) -> str:
+    """Means of some numbers of the runs.
+
+    >>> _cell([{"upright": 90.0, "turned": 80.0}, {"upright": 92.0, "turned": 81.0}], ("upright", "turned"))
+    '91.0 / 80.5'
+    """
+    return " / ".join(f"{statistics.mean(run[test] for run in runs):.1f}" for test in tests) if runs else "-"
 
 
 def overview(folder: Path) -> list[str]:
     """Lines of Markdown: accuracy on turned pictures, of tigra and of the best peers, for each set."""
     lines = [
-        "| turned pictures | tigra 0.1 | tigra | best peer, upright training | best peer, turned copies |",
-        "| --- | ---: | ---: | --- | --- |",
+        "| set | | tigra 0.1 | tigra | best peer, upright training | best peer, turned copies | seeds |",
+        "| --- | --- | ---: | ---: | --- | --- | ---: |",
     ]
     for name, recipe in SETS.items():
         records = read(folder, name)
         if records:
             ours = [_mean(records, contender) for contender in ("tigra-0.1", "tigra")]
             peers = [_best(records, is_turned) for is_turned in (False, True)]
-            lines.append(f"| {recipe.words} | {' | '.join(ours + peers)} |")
+            lines.append(
+                f"| `{name}` | {recipe.words} | {' | '.join(ours + peers)} | {len(records.get('tigra', {}))} |"
+            )
     return lines
 
 

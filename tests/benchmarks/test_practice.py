@@ -4,6 +4,7 @@ import doctest
 import importlib.util
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +16,12 @@ from benchmarks.practice import contenders, records, sets
 from benchmarks.practice.contenders import CONTENDERS, Conditions, absence, measured
 from benchmarks.practice.drawing import TEST_FONTS, TRAINING_FONTS
 from benchmarks.practice.sets import SETS, Counts, PictureSet, make, turned_by_interpolation
+from benchmarks.results import block_of
 from tigra.datasets.sources import ETH80_CLASSES
 from tigra.errors import UsageError
+from tigra.experiments.recipe import Recipe
 
+DOCS = Path(__file__).parents[2] / "docs"
 FEW = Counts(3, 2)
 PARTS = "train", "test"
 
@@ -117,7 +121,7 @@ def test_results_are_written_at_once_not_measured_again_and_not_mixed_with_other
     words = ["shapes", "--contender", "tigra", "--seeds", "2", "--out", str(tmp_path)]
     for _ in range(2):
         practice.main(words)
-        assert "| tigra | 90.0 ± 0.0 | 80.0 ± 0.0 | 1.5 | 2 |" in capsys.readouterr().out
+        assert "| tigra | 90.0 / 80.0 |" in capsys.readouterr().out
     assert found == ["tigra", "tigra"] and [path.name for path in tmp_path.iterdir()] == ["shapes.json"]
     path = tmp_path / "shapes.json"
     whole = path.read_text()
@@ -129,6 +133,21 @@ def test_results_are_written_at_once_not_measured_again_and_not_mixed_with_other
         path.write_text(broken)
         with pytest.raises(UsageError, match="damaged"):
             records.read(tmp_path, "shapes")
+
+
+def test_the_tables_of_the_page_are_those_of_the_records():
+    """Else: python -m benchmarks.practice --table --write docs/own-pictures.md."""
+    page = (DOCS / "own-pictures.md").read_text(encoding="utf-8")
+    assert block_of(page, "practice") == practice.tables(DOCS / "practice")
+    for path in (DOCS / "practice").glob("*.json"):
+        by_contender = records.read(path.parent, path.stem)
+        ours = by_contender.get("tigra", {})
+        assert all(Recipe.from_json(run["recipe"]) for run in ours.values())
+        for seed in {seed for runs in by_contender.values() for seed in runs}:
+            assert len({runs[seed]["digest"] for runs in by_contender.values() if seed in runs}) == 1, (
+                "the same pictures"
+            )
+        assert not ours or f" / {sum(run['turned'] for run in ours.values()) / len(ours):.1f} |" in page
 
 
 def test_examples_in_docstrings_hold():
