@@ -11,6 +11,7 @@ from tigra.graph import GraphSignal
 from tigra.kernels.workspace import Workspace
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64))  # the kernels are compiled for these
+BOOL = np.dtype(bool)
 
 
 class Layer:
@@ -178,16 +179,16 @@ class Layer:
         if not isinstance(signal, GraphSignal):
             raise ShapeError(f"{name} expects a GraphSignal, got {type(signal).__name__}.")
         values, active = signal
-        wanted = f"({n_maps or 'K'}, {n_nodes or 'N'}, B)"
         fits = values.ndim == 3 and n_maps in (None, len(values)) and n_nodes in (None, values.shape[1])
         if not fits or values.dtype not in DTYPES:
+            wanted = f"({n_maps or 'K'}, {n_nodes or 'N'}, B)"
             raise ShapeError(
                 f"{name} expects real maps, float32 or float64, of shape {wanted} (maps, nodes, batch), got"
                 f" {values.dtype} {values.shape}. Was the graph built for another image size?"
             )
         if values.size == 0:
             raise ShapeError(f"{name} expects at least one map, node and image, got maps of shape {values.shape}.")
-        if active.dtype != bool or active.shape not in (values.shape, (1, *values.shape[1:])):
+        if active.dtype != BOOL or active.shape not in (values.shape, (1, *values.shape[1:])):
             raise ShapeError(
                 f"{name} expects active sets as booleans of shape {values.shape}, or (1, ...) for one set for all"
                 f" maps, got {active.dtype} {active.shape}."

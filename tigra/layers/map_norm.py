@@ -200,7 +200,7 @@ class MapNorm(BatchNorm):
 
     def _diffused(self, z, name):
         """(I - L/2)^diffusion z, step by step, on graphs whose maps the kernels have not diffused."""
-        if frames_of(self.graph, z.shape[2], z.dtype):
+        if not self.diffusion or frames_of(self.graph, z.shape[2], z.dtype):
             return z
         for step in range(self.diffusion):
             room = self._space.result(f"{name} {step % 2}", z.shape, z.dtype)
