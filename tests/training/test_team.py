@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from benchmarks.attack import kill, ranks
+from benchmarks.cluster import exchange_bytes
 from tests.cli.running import run
+from tests.training.hosts import two_hosts
 from tigra.processes.team import Team, shares
 
 needs_mpi = pytest.mark.skipif(ranks.launcher() is None, reason="no MPI here; run: pip install mpi4py mpich")
@@ -67,3 +69,21 @@ def test_predictions_of_a_folder_are_shared_out_and_stay_in_order(tmp_path):
     done = subprocess.run(command, env=ranks.environment(), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1 and done.stderr.startswith("Error: 1 of 80 pictures could not be read")
     assert (tmp_path / "two.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_two_machines_train_to_the_same_bits_over_their_network(tmp_path):
+    version = subprocess.run([ranks.launcher(), "--version"], capture_output=True, text=True, check=False).stdout
+    if "HYDRA" not in version:
+        pytest.skip("only mpiexec of MPICH is told how to enter a network namespace")
+    kill.draw_pictures(tmp_path / kill.PICTURES)
+    words = ["train", str(tmp_path / kill.PICTURES), "--architecture", "SC[2, 1]-S[2]-FC[200]-FC[100]"]
+    words += ["--epochs", "2", "--batch-size", "40", "--threads", "1", "--out"]
+    run(*words, tmp_path / "alone.npz")
+    with two_hosts(tmp_path) as hosts:
+        command = [*hosts.start(ranks.launcher()), sys.executable, "-m", "tigra", *words, tmp_path / "both.npz"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0 and "in each of 2 processes" in done.stdout, done.stderr
+        assert hosts.sent() > 4 * exchange_bytes(20_000, 2, 2)  # in four steps
+    assert (tmp_path / "both.npz").read_bytes() == (tmp_path / "alone.npz").read_bytes()
