@@ -99,6 +99,12 @@ def test_older_and_newer_operators(opset, trained, mnist_012):
     np.testing.assert_allclose(found, trained.predict_proba(images), atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["mnist-012", "mnist-012-achiral", "mnist-012-convnet"])
+def test_an_empty_batch_has_empty_outputs(name):
+    found = session_of(onnx_model(tigra.load(name))).run(None, {"images": np.zeros((0, 28, 28), np.float32)})
+    assert [len(output) for output in found] == [0] * len(found) and found[1].shape == (0, 3)
+
+
 def test_custom_graphs_and_float64(rng):
     ring = np.roll(np.eye(12), 1, axis=0) + np.roll(np.eye(12), -1, axis=0)
     network = tigra.build_network("SC[2, 2]-DP[5]-S[2]-FC[4]", (3, 4), 2, graph=ring, dtype="float64")
@@ -127,6 +133,12 @@ def test_the_metadata_describes_images_and_classes(trained, tmp_path):
     assert facts["colour"] == "grey" and facts["tigra"] == tigra.__version__
     assert session.get_inputs()[0].shape == ["n", 28, 28]
     assert [end.name for end in session.get_outputs()] == ["label", "probabilities", "features"]
+
+
+def test_a_file_that_cannot_be_run_is_named_with_the_remedy(trained, tmp_path):
+    (tmp_path / "new.onnx").write_bytes(b"of a later version")
+    with pytest.raises(tigra.UsageError, match=r"cannot run .*new.onnx: .*; if it is too old .* lower the opset"):
+        compare(trained, tmp_path / "new.onnx")
 
 
 def test_a_difference_is_noticed(trained, tmp_path):

@@ -65,7 +65,8 @@ def compare(network: Network, path, images: np.ndarray | None = None, threads: i
         labels, probabilities = session.run(["label", "probabilities"], {INPUT: images.astype(np.float32)})
     except Exception as error:  # its exceptions have no common base but Exception
         reason = str(error).strip().splitlines()[0]
-        raise UsageError(f"onnxruntime {runtime.__version__} cannot run {path}: {reason}") from error
+        advice = "if it is too old for the file, lower the opset"
+        raise UsageError(f"onnxruntime {runtime.__version__} cannot run {path}: {reason}; {advice}.") from error
     expected = network.predict_proba(images, threads)
     n_labels = int((labels != expected.argmax(axis=1)).sum())
     return Comparison(float(np.abs(probabilities - expected).max()), n_labels, runtime.__version__)

@@ -210,7 +210,8 @@ class Writer:
 
     def reshape(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         """The same numbers of each image in another shape."""
-        return self.node("Reshape", [x, self.constant([-1, *shape], np.int64)], shape)
+        same = 0  # the batch as it is, also an empty one, for which -1 has no answer
+        return self.node("Reshape", [x, self.constant([same, *shape], np.int64)], shape)
 
     def sum(self, x: Tensor, axis: int) -> Tensor:
         """Sum over an axis, counted with the batch; it stays with length 1."""
