@@ -24,6 +24,7 @@ class TorchConvNet:
     """
 
     def __init__(self, image_shape: tuple[int, ...], n_classes: int, seed: int):
+        torch.set_num_threads(1)  # as all contenders; its threads are none of those that threadpoolctl finds before
         torch.manual_seed(seed)
         channels = 3 if len(image_shape) == 3 else 1
         layers: list[nn.Module] = []
