@@ -109,8 +109,8 @@ def test_every_row_is_what_its_records_say(table, row):
 
 @pytest.mark.parametrize("table, row", ROWS, ids=lambda value: getattr(value, "key", value))
 def test_records_differ_in_nothing_but_the_seed_and_are_complete(table, row):
-    records = records_of(table, row)
-    settings = [record["settings"] for record in records]
+    records, method = records_of(table, row), find_method(row.method)
+    settings = [record["settings"] | {"recipe": method.read_recipe(record["settings"]["recipe"])} for record in records]
     for number, (record, chosen) in enumerate(zip(records, settings, strict=True)):
         assert record["number"] == number and chosen["data"].pop(row.over) == number
         assert chosen == settings[0] and (chosen["method"], chosen["dataset"]) == (row.method, row.dataset)
