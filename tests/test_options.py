@@ -69,7 +69,8 @@ def test_the_ten_options_that_users_need_stand_first():
     text = CliRunner().invoke(train, ["--help"]).stdout
     first = text[text.index("Options:") : text.index("Training:")]
     needed = "--out --resume --recipe --method --epochs --architecture --size --test-rotations --seed --threads --json"
-    assert re.findall(r"^  (--[\w-]+)", first, re.MULTILINE) == [*needed.split(), "--import", "--help"]
+    found = re.findall(r"^  (--[\w-]+)", first, re.MULTILINE)  # some versions of click show "-h, --help"
+    assert [name for name in found if name != "--help"] == [*needed.split(), "--import"]
 
 
 @EVERY
