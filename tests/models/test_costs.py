@@ -29,7 +29,7 @@ NETWORKS = {
 def test_the_memory_is_estimated_within_a_factor_of_two(name):
     architecture, options = NETWORKS[name]
     network = tigra.build_network(architecture, (20, 20), 3, **options)
-    images = np.random.default_rng(0).random((32, 20, 20))
+    images = np.random.default_rng(0).random((network.micro_batch, 20, 20))
     network.scores(images[:1])  # loads the kernels
     tracemalloc.start()
     network.scores(images)

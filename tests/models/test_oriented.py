@@ -51,7 +51,7 @@ def test_layers_follow_the_text_and_have_graphs_of_their_own():
     shapes = [(9, 12)] * 3 + [(5, 6)] * 5
     assert [graph.shape for graph in graphs] == shapes and [g.dilation for g in graphs] == [1] * 5 + [2] * 3
     assert network.graph.shape == (9, 12) and network.layers[7].by_size
-    assert network.micro_batch == 8 and tigra.build_network("S[1]", (9, 12), 3).micro_batch == 32
+    assert network.micro_batch == 24 and tigra.build_network("S[1]", (9, 12), 3).micro_batch == 32
     assert network.layers[1].diffusion == 1
 
 
