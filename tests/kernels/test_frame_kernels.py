@@ -8,7 +8,7 @@ import pytest
 from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
 from tests.layers import oriented_loops as loops
 from tigra.graph import grid_graph
-from tigra.kernels.oriented import coarsening, convolution, frames, normalising
+from tigra.kernels.oriented import coarsening, convolution, frames, normalising, single
 from tigra.kernels.workspace import Workspace
 from tigra.layers.frames import frames_of
 from tigra.layers.oriented_chain import chain_backward, chain_forward
@@ -21,7 +21,7 @@ CALLED = {"stencil", "into_frame", "out_of_frame", "clear_rim", "product", "oute
 def test_every_kernel_is_tested_here():
     """The names that begin with _, and CALLED, are called by the others."""
     text = Path(__file__).read_text(encoding="utf-8")
-    for module in (frames, normalising, coarsening, convolution):
+    for module in (frames, normalising, coarsening, convolution, single):
         for name in every_kernel(module):
             assert name.startswith("_") or name in CALLED or f".{name}" in text, name
 
@@ -241,3 +241,32 @@ def test_block_means_and_their_adjoint_are_those_of_the_loops(form, dtype, rtol,
         unit.flat[n] = 1
         wanted = (loops.coarse(unit).ravel()[None, :, None] * g).sum(axis=1)
         np.testing.assert_allclose(back[:, n], wanted, rtol=rtol, atol=rtol)
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("shape, dilation, n_in", [((4, 5), 1, 1), ((3, 16), 1, 17), ((5, 4), 2, 3)])
+def test_a_single_image_has_the_bits_that_it_has_in_a_batch(form, dtype, rtol, shape, dilation, n_in, rng):
+    graph, n_out, n_nodes = grid_graph(shape, diagonal_weight=WEIGHT, dilation=dilation), 18, shape[0] * shape[1]
+    y = rng.standard_normal((n_in, n_nodes, 1)).astype(dtype)
+    alpha, mixing = (rng.standard_normal(n).astype(dtype) for n in ((n_out, 5 * n_in), (2 * n_in, 2 * n_in)))
+    scale, shift = rng.standard_normal((2, n_out)).astype(dtype)
+    of_one, of_in, of_out = (frames_of(graph, n, dtype) for n in (1, n_in, n_out))
+    wanted, smooth = blank(n_out, n_nodes, 1, dtype=dtype), blank(n_out, n_nodes, dtype=dtype)
+    rows = [np.zeros((n, of_one.pitch), dtype) for n in (5 * n_in, 2 * n_in, n_out)]
+    convolution.oriented_forward(y, alpha, mixing, of_one.grid, *rows, wanted)
+    x, z = blank(n_nodes, n_out, dtype=dtype), blank(n_nodes * n_out, dtype=dtype)
+    rows = [np.zeros((n, 1, f.pitch), dtype) for n, f in ((3, of_in), (2, of_in), (2, of_in), (1, of_out))]
+    transposed = (np.ascontiguousarray(array.T) for array in (alpha, mixing))
+    layouts = of_in.layout, of_out.layout
+    side_by_side = np.ascontiguousarray(y.transpose(2, 1, 0))
+    form_of(single.oriented_single, form)(side_by_side, *transposed, of_in.grid, layouts, *rows, x)
+    np.testing.assert_array_equal(x.T[..., None], wanted)
+    for times in (0, 2):
+        of_batch, of_single = ((times, f.layout, *f.smoothing) for f in (of_one, of_out))
+        both = (np.zeros((2, f.pitch), dtype) for f in (of_one, of_out))
+        normalising.rectified(wanted[..., 0], scale, shift, of_batch, next(both), smooth)
+        line = blank(3, shape[1] * n_out, dtype=dtype)
+        arguments = x.reshape(-1), scale, shift, shape[1], of_single, next(both), line, z
+        form_of(single.rectified_single, form)(*arguments)
+        np.testing.assert_array_equal(z.reshape(n_nodes, n_out).T, smooth)

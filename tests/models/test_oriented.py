@@ -206,3 +206,15 @@ def test_pooling_is_limited_to_the_nodes_that_coarsening_leaves():
     text = with_pooling_limited("OC[2, 2]-DP[300]-GC[2]-OC[2, 2]-DP[300]-GC[2]-S[1]", 15 * 15)
     assert text == "OC[2, 2]-DP[112]-GC[2]-OC[2, 2]-DP[14]-GC[2]-S[1]"
     tigra.build_network(text, (15, 15), 2)
+
+
+@pytest.mark.parametrize("text", ["OC[5, 3]-GC[2]-OC[7, 2]-GD[2]-OC[3, 2]-DP[4]-S[2]", "OC[4, 2]-GC[2]-OC[5, 1]-S[2]"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_image_alone_has_the_scores_that_it_has_in_a_batch(text, dtype, rng):
+    network = tigra.build_network(text, (9, 13), 3, dtype=dtype, batch_norm=True, diffusion=2)
+    for layer in network.layers:
+        if isinstance(layer, MapNorm):
+            layer.params["beta"][:] = rng.standard_normal(len(layer.params["beta"]))
+    images = rng.random((5, 9, 13))
+    alone = np.concatenate([network.scores(image[None]) for image in images])
+    np.testing.assert_array_equal(alone, network.scores(images))

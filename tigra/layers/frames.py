@@ -68,3 +68,16 @@ def _frames(shape, rim, weight, n_batch, dtype) -> Frames:
         grid=(layout, *edges, *slope),
         dtype=dtype,
     )
+
+
+def side_by_side(values: np.ndarray) -> np.ndarray:
+    """Maps (K, N, 1) of a single image as (1, N, K), with the maps in the place of images (`kernels.oriented.single`).
+
+    No numbers are copied if the maps come from `as_maps`.
+    """
+    return np.ascontiguousarray(values.transpose(2, 1, 0))
+
+
+def as_maps(values: np.ndarray) -> np.ndarray:
+    """The numbers (N, K) or (1, N, K) of a single image as maps (K, N, 1), without a copy."""
+    return values.reshape(1, *values.shape[-2:]).transpose(2, 1, 0)

@@ -8,8 +8,9 @@ from tigra.errors import ShapeError
 from tigra.graph import Graph, GraphSignal
 from tigra.graph.orientation import check_orientation, has_gradient
 from tigra.kernels.oriented.convolution import oriented_backward, oriented_forward
+from tigra.kernels.oriented.single import oriented_single
 from tigra.layers.base import Layer
-from tigra.layers.frames import Frames, frames_of
+from tigra.layers.frames import Frames, as_maps, frames_of, side_by_side
 from tigra.layers.oriented_chain import chain_backward, chain_forward
 
 
@@ -84,7 +85,10 @@ class OrientedConv(Layer):
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K_in, N, B)  ->  x (K_out, N, B), active on all nodes."""
-        y = np.ascontiguousarray(self._check_signal(signal, self.n_in, self.graph.n_nodes).values)
+        values = self._check_signal(signal, self.n_in, self.graph.n_nodes).values
+        if self.is_predicting and values.shape[2] == 1 and has_gradient(self.graph):
+            return self._single(side_by_side(values))
+        y = np.ascontiguousarray(values)
         alpha, mixing, frames = self.params["alpha"], self._mixing, self._frames(y)
         x = self._space.result("x", (len(alpha), *y.shape[1:]), y.dtype)
         if frames is None:
@@ -94,6 +98,17 @@ class OrientedConv(Layer):
             oriented_forward(y, alpha, mixing, frames.grid, terms, pairs, self._rows("sums", len(alpha), frames), x)
         self._cache = terms, pairs, frames, y.shape
         return GraphSignal(x, self._space.all_true((1, *y.shape[1:])))
+
+    def _single(self, y) -> GraphSignal:
+        """`forward` of a single image, y (1, N, K_in), without what backward needs."""
+        alpha, mixing = (np.ascontiguousarray(weights.T) for weights in (self.params["alpha"], self._mixing))
+        of_y, of_pairs, of_x = (frames_of(self.graph, n, y.dtype) for n in (self.n_in, self.n_pairs, alpha.shape[1]))
+        assert of_y and of_pairs and of_x  # the graph is a padded grid
+        sizes = {"powers": (self.degree + 1, of_y), "two": (2, of_pairs), "products": (2, of_pairs), "sum": (1, of_x)}
+        scratch = [self._rows(name, n, frames).reshape(n, 1, -1) for name, (n, frames) in sizes.items()]
+        x = self._space.result("single", (y.shape[1], alpha.shape[1]), y.dtype)
+        oriented_single(y, alpha, mixing, of_y.grid, (of_pairs.layout, of_x.layout), *scratch, x)
+        return GraphSignal(as_maps(x), self._space.all_true((1, y.shape[1], 1)))
 
     def backward(self, grad_x: np.ndarray) -> np.ndarray:
         """dE/dx (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, pairs."""
