@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,18 +62,18 @@ def test_pictures_unlike_the_training_are_noticed(network, familiar, mnist_012, 
 
 def test_model_files_keep_both_and_older_files_load(network, familiar, mnist_012, tmp_path, monkeypatch):
     path = tmp_path / "model.npz"
-    network.temperature = 0.5
+    before, network.temperature = network.temperature, 0.5
     try:
         tigra.save(network, path, {"familiar": familiar})
     finally:
-        network.temperature = 1.0
+        network.temperature = before
     loaded = load_model(path)
     found = loaded.training["familiar"]
     assert loaded.network.temperature == 0.5 and found.limit == familiar.limit
     assert found.features.tobytes() == familiar.features.tobytes()
     images = mnist_012.test.images[:4]
     np.testing.assert_allclose(loaded.network.predict_proba(images), softmax(network.scores(images).T * 2).T, rtol=1e-6)
-    old = load_model(packaged_models()["mnist-012"])
+    old = load_model(Path(__file__).parents[1] / "models" / "version_0_1" / "finished.npz")
     assert old.network.temperature == 1 and "familiar" not in old.training
     for spoilt in ({"temperature": 0.0}, {"temperature": "1"}, {"familiar": {"images": 1, "inputs": 64, "limit": 1.0}}):
         with zipfile.ZipFile(path) as archive:
