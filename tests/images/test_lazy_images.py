@@ -1,13 +1,17 @@
 """Images that are not in memory train, validate and predict to the same bits as those that are."""
 
+import threading
+
 import numpy as np
 import pytest
 
 import tigra
 from tigra.datasets import splits as splits_module
+from tigra.images import prepared as prepared_module
+from tigra.images.prepared import PreparedImages
 from tigra.images.store import StoredImages, TurnedImages
 from tigra.models import network as network_module
-from tigra.models.network import PreparedImages
+from tigra.options import FitOptions
 from tigra.training import training as training_module
 
 
@@ -32,7 +36,7 @@ class Pair:
 
 @pytest.mark.parametrize("largest", [0, 2**28])
 def test_training_gives_the_same_bits(both, small_network, monkeypatch, largest):
-    monkeypatch.setattr(network_module.PreparedImages.__init__, "__defaults__", (largest,))
+    monkeypatch.setattr(PreparedImages.__init__, "__defaults__", (largest,))
     parameters = []
     for pair in both:
         network = small_network(smoothing=0.7, margin=1)
@@ -40,6 +44,38 @@ def test_training_gives_the_same_bits(both, small_network, monkeypatch, largest)
             pass
         parameters.append(network.parameters.copy())
     np.testing.assert_array_equal(*parameters)
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.5])
+def test_images_are_prepared_while_the_batch_before_is_trained_on(both, small_network, monkeypatch, jitter):
+    monkeypatch.setattr(PreparedImages.__init__, "__defaults__", (0,))
+    parameters, threads = [], []
+    for n_threads in (1, 2):
+        network, names = small_network(smoothing=0.7), []
+        prepare = network.prepare_part
+
+        def watched(images, numbers=None, prepare=prepare, names=names):
+            names.append(threading.current_thread().name)
+            return prepare(images, numbers)
+
+        network.prepare_part = watched
+        options = {"epochs": 1, "batch_size": 16, "jitter": jitter}
+        list(tigra.fit(network, Pair(both[0]), threads=n_threads, **options))
+        parameters.append(network.parameters.copy())
+        threads.append(set(names))
+    np.testing.assert_array_equal(*parameters)
+    assert len(threads[0]) == 1 and any("ThreadPoolExecutor" in name for name in threads[1])
+
+
+def test_an_error_ahead_is_raised_by_its_batch_and_ends_the_thread(both, small_network):
+    (train, valid), before = both[1], threading.active_count()
+    images = train.images.copy()
+    network = small_network()
+    run = tigra.Training(network, ((images, train.labels), valid), FitOptions(epochs=1, batch_size=16, jitter=0.1), 2)
+    images[:, 3, 3] = np.nan
+    with pytest.raises(tigra.ShapeError, match="NaN"):
+        list(run.run())
+    assert threading.active_count() == before
 
 
 def test_prepared_images_are_kept_only_if_they_are_small(both, small_network):
@@ -68,7 +104,7 @@ def test_predicting_gives_the_same_bits(both, small_network):
 @pytest.mark.slow
 def test_lazy_images_never_become_one_array(both, small_network, monkeypatch):
     monkeypatch.setattr(StoredImages, "__array__", lambda *_, **__: pytest.fail("all images were read at once"))
-    monkeypatch.setattr(network_module.PreparedImages.__init__, "__defaults__", (0,))
+    monkeypatch.setattr(PreparedImages.__init__, "__defaults__", (0,))
     largest = []
     right = StoredImages.take
     monkeypatch.setattr(StoredImages, "take", lambda self, rows: largest.append(len(rows)) or right(self, rows))
@@ -116,7 +152,7 @@ def test_the_fingerprint_sees_every_image(small_splits):
 
 
 def test_little_is_kept_in_memory():
-    assert network_module.LARGEST_PREPARED <= 2**28 and network_module.PREPARED_AT_ONCE <= 1024
+    assert prepared_module.LARGEST_PREPARED <= 2**28 and network_module.PREPARED_AT_ONCE <= 1024
 
 
 def test_large_images_come_in_smaller_micro_batches():

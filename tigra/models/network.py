@@ -10,6 +10,7 @@ import numpy as np
 from tigra.errors import TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
 from tigra.images.colour import opponent_maps
+from tigra.images.prepared import PreparedImages
 from tigra.images.transforms import less_border, smooth
 from tigra.kernels.workspace import Workspace, aligned_empty
 from tigra.layers import Layer
@@ -21,7 +22,6 @@ from tigra.options import BuildOptions
 from tigra.processes.team import SharedMap
 from tigra.seeding import balanced_order, generator
 
-LARGEST_PREPARED = 2**28  # bytes of prepared images that are kept in memory
 TILE_NODES = 4096  # on larger graphs a micro-batch has fewer than MICRO_BATCH images
 PREPARED_AT_ONCE = 256  # images; keeps the temporary arrays of the smoothing small
 
@@ -347,35 +347,6 @@ class Network(Classifier):
             return columns
 
         return np.concatenate(list(workers.map(run, micro_batches(len(prepared), self.micro_batch))), axis=-1)
-
-
-class PreparedImages:
-    """Images after `Network.prepare`: kept in memory if small, else prepared again on each access.
-
-    Both ways give identical values, because each image is prepared on its own.
-
-    Parameters
-    ----------
-    network : Network
-        The network that prepares the images.
-    images : array (n, height, width) or LazyImages
-        The images.
-    largest : int
-        Prepared images up to this size in bytes are kept in memory.
-    """
-
-    def __init__(self, network: Network, images, largest: int = LARGEST_PREPARED):
-        self.network, self.images = network, network.checked(images)
-        n_bytes = len(self.images) * network.options.n_channels * network.graph.n_nodes * network.dtype.itemsize
-        self.array = network.prepare(self.images) if n_bytes <= largest else None
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, rows) -> np.ndarray:
-        if self.array is not None:
-            return self.array[rows]
-        return self.network.prepare_part(self.images[rows], np.arange(len(self))[rows])
 
 
 def _in_one_vector(dictionaries: list[dict], dtype) -> np.ndarray:

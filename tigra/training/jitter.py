@@ -50,6 +50,8 @@ class JitteredImages:
         self.shifts = rng.uniform(-self.jitter, self.jitter, (len(self), 2))
         self.interpolations = rng.integers(len(INTERPOLATIONS), size=len(self))
 
+    takes_time = True  # as of `PreparedImages`
+
     def __len__(self) -> int:
         return len(self.images)
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from tigra.datasets.splits import fingerprint, train_and_valid
 from tigra.errors import TrainingError, UsageError
+from tigra.images.prepared import Ahead, PreparedImages
 from tigra.kernels.workspace import Workspace
 from tigra.models.batch_statistics import (
     backward_together,
@@ -24,7 +25,7 @@ from tigra.models.batch_statistics import (
 )
 from tigra.models.costs import check_training_cost
 from tigra.models.loss import image_losses, negative_log_likelihood
-from tigra.models.network import Network, PreparedImages
+from tigra.models.network import Network
 from tigra.models.workers import Workers, micro_batches
 from tigra.options import FitOptions
 from tigra.processes.team import SharedMap, Team
@@ -100,7 +101,7 @@ class Training:
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # latest parameters, from which the next `run` continues
         self.divergence = Divergence(network, options, self.valid[1], self.valid_weights)
-        self._space = Workspace()
+        self._space, self._ahead = Workspace(), Ahead(self.train[0], is_used=False)
         if network.needs_calibration:
             images, labels = _some(self.train[0].images, self.train[1], options.seed)
             network.calibrate(images, threads, labels, options.seed)
@@ -167,6 +168,7 @@ class Training:
         if self.current is not None:
             self.network.learned = self.current
             self.current = None
+        self._ahead = Ahead(self.train[0], self.threads > 1 and self.train[0].takes_time)
         try:
             workers = Workers(self.threads)
             replicas = [self.network.replica(keeps_results=False, training=True) for _ in range(self._n_replicas)]
@@ -177,20 +179,23 @@ class Training:
                     break
                 yield self.history[-1]
         finally:
+            self._ahead.close()
             self.current = self.network.learned
             if self.best is not None:
                 self.network.learned = self.best
 
     def _run_epoch(self, workers, replicas) -> Generator[None, None, bool]:
         """Run the rest of the current epoch, yielding after each step; return False if stopped before its end."""
-        options, n_done = self.options, len(self.history)
+        options, n_done, size = self.options, len(self.history), self.options.batch_size
         order = np.random.default_rng([options.seed, n_done]).permutation(len(self.train[1]))
         if options.jitter:
             self.train[0].begin(n_done)
         while self.step < self.n_steps:
             if self.team.agree(self.should_stop()):
                 return False
-            batch = order[self.step * options.batch_size : (self.step + 1) * options.batch_size]
+            batch, following = (order[step * size : (step + 1) * size] for step in (self.step, self.step + 1))
+            for part in (part for some in self._groups(len(following)) for part in self._mine(some)):
+                self._ahead.announce(following[part])
             loss, n_correct, gradient = self._gradient(batch, workers, replicas)
             if n_done == 0 and self.step == 0:
                 replicas[-1].check_gradient_views()
@@ -212,13 +217,11 @@ class Training:
 
     def _gradient(self, batch, workers, replicas):
         """Loss, number of correct predictions, and gradient of a batch; micro-batches in parallel, summed in order."""
-        parts, meet = micro_batches(len(batch), self.network.micro_batch), bool(meeting_places(self.network))
-        at_once = len(parts) if meet else PARTS_AT_ONCE * self.team.size
         results: list[tuple[float, int]] = []
-        total = None
-        for some in (parts[start : start + at_once] for start in range(0, len(parts), at_once)):
+        total, meet = None, bool(meeting_places(self.network))
+        for some in self._groups(len(batch)):
             total = None if total is None else total.copy()  # it may be a row of the last ones
-            mine = some[self.team.share(len(some))]
+            mine = self._mine(some)
             rows = self._space.array("gradients", (len(mine), self.network.n_parameters), self.network.dtype)
             if meet:
                 results += self._together(batch, mine, rows, workers, replicas)
@@ -228,9 +231,19 @@ class Training:
         losses, hits = zip(*results, strict=True)
         return math.fsum(losses), sum(hits), total
 
+    def _groups(self, n_images: int) -> list[list[slice]]:
+        """The micro-batches of a batch, in groups whose gradients are in memory at the same time."""
+        parts = micro_batches(n_images, self.network.micro_batch) if n_images else []
+        at_once = len(parts) if meeting_places(self.network) else PARTS_AT_ONCE * self.team.size
+        return [parts[start : start + at_once] for start in range(0, len(parts), max(at_once, 1))]
+
+    def _mine(self, parts: list[slice]) -> list[slice]:
+        """Those of the micro-batches that this process computes."""
+        return parts[self.team.share(len(parts))]
+
     def _apart(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
         """Fill the gradients of the parts, each on its own; returns (loss, correct predictions) of each part."""
-        prepared, labels = self.train
+        prepared, labels = self._ahead, self.train[1]
 
         @np.errstate(all="ignore")  # check_batch detects overflows
         def work(gradient, part):
@@ -248,7 +261,7 @@ class Training:
 
     def _together(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
         """As `_apart`, with statistics of the whole batch; returns the results of all processes."""
-        prepared, labels = self.train
+        prepared, labels = self._ahead, self.train[1]
         at_work: list[Network] = []
         grads: list[np.ndarray] = []
 
