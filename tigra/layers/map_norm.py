@@ -21,19 +21,18 @@ from tigra.layers.frames import as_maps, frames_of, side_by_side
 
 EPSILON = 1e-10  # added to the variance of a map; responses of a map may be small
 FEATURE_EPSILON = 1e-5  # added to the variance of a feature
-DECAY = 0.9  # of the running averages, in a step
 
 
 class BatchNorm(Layer):
     """Base class of layers that normalise by the mean and variance of the batch in training.
 
-    Otherwise they use running averages with weights 0.9^k, which are constants, so images do not influence each other.
-    `given` and `given_back` take the sums over all micro-batches of a batch (`tigra.models.batch_statistics`).
+    Otherwise they use running averages with weights `decay`^k, which are constants, so images do not influence each
+    other. `given` and `given_back` take the sums over all micro-batches of a batch (`tigra.models.batch_statistics`).
 
     Parameters
     ----------
-    n_channels : int
-        Number of maps or features.
+    shape : int or tuple of int
+        Number of maps or features, whose statistics these are.
     dtype : dtype
         Precision of the state.
     **params : array
@@ -42,10 +41,11 @@ class BatchNorm(Layer):
 
     uses_batch_statistics = True
     nonnegative_state = ("running_variance", "total")
+    decay = 0.9  # of the running averages, in a step
 
-    def __init__(self, n_channels: int, dtype, **params: np.ndarray):
+    def __init__(self, shape, dtype, **params: np.ndarray):
         super().__init__(**params)
-        zeros = {name: np.zeros(n_channels, dtype) for name in ("running_mean", "running_variance")}
+        zeros = {name: np.zeros(shape, dtype) for name in ("running_mean", "running_variance")}
         self.state = zeros | {"total": np.zeros(1, dtype)}
         self.given: np.ndarray | None = None
         self.given_back: np.ndarray | None = None
@@ -54,7 +54,7 @@ class BatchNorm(Layer):
         """Update the running averages with the sums of a batch, once per step."""
         mean, variance = _moments(totals)
         for name, new in {"running_mean": mean, "running_variance": variance, "total": np.ones(1)}.items():
-            self.state[name][:] = DECAY * self.state[name].astype(np.float64) + (1 - DECAY) * new
+            self.state[name][:] = self.decay * self.state[name].astype(np.float64) + (1 - self.decay) * new
 
     def _statistics(self, x) -> tuple:
         """(number of values or None if mean and variance are constants, mean, variance), in float64."""
@@ -63,7 +63,7 @@ class BatchNorm(Layer):
             return totals[0], *_moments(totals)
         total = self.state["total"].astype(np.float64)
         if total[0] == 0:  # before the first step
-            return None, np.zeros(len(self.state["running_mean"])), np.ones(len(self.state["running_mean"]))
+            return None, *(constant(self.state["running_mean"].shape) for constant in (np.zeros, np.ones))
         return None, *(self.state[f"running_{name}"] / total for name in ("mean", "variance"))
 
     def measure(self, x) -> np.ndarray:

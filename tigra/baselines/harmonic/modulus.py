@@ -16,11 +16,11 @@ from tigra.baselines.harmonic.kernels import (
 )
 from tigra.baselines.planes.planes import PlaneLayer
 from tigra.errors import ShapeError
+from tigra.layers.map_norm import BatchNorm
 
 FLOOR = 1e-4  # of the squared modulus, which is a divisor
 HEAD_FLOOR = 1e-12  # the same in the head, which only divides by it in its gradient
 EPSILON = 1e-3  # added to the variance
-DECAY = 0.99  # of the running averages
 
 
 class ModulusLayer(PlaneLayer):
@@ -108,7 +108,7 @@ class ModulusReLU(ModulusLayer):
         return self._write(to, signal, np.ones_like(bias), bias)
 
 
-class ModulusNorm(ModulusLayer):
+class ModulusNorm(BatchNorm, ModulusLayer):
     """Batch normalisation of the modulus and complex ReLU, HBN[n].
 
         r_hat = (r - mean) / sqrt(variance + 1e-3)        y = relu(gamma r_hat + beta) / r * z
@@ -138,16 +138,13 @@ class ModulusNorm(ModulusLayer):
     array([0., 1.])
     """
 
-    uses_batch_statistics = True
-    nonnegative_state = ("running_variance", "total")
+    decay = 0.99
 
     def __init__(self, gamma, beta, running_mean, running_variance, total):
-        super().__init__(gamma=gamma, beta=beta)
+        super().__init__(gamma.shape, gamma.dtype, gamma=gamma, beta=beta)
         if gamma.ndim != 2 or len(gamma) != 2 or gamma.shape != beta.shape:
             raise ShapeError(f"ModulusNorm needs gamma and beta (2, C), got {gamma.shape} and {beta.shape}.")
         self.state = {"running_mean": running_mean, "running_variance": running_variance, "total": total}
-        self.given: np.ndarray | None = None  # totals of the whole batch, if this is a part of one
-        self.given_back: np.ndarray | None = None
 
     @classmethod
     def init(cls, n_maps: int, dtype) -> ModulusNorm:
@@ -164,41 +161,24 @@ class ModulusNorm(ModulusLayer):
         totals[0] = z[0, 0, 0].size
         return totals
 
-    def observe(self, totals: np.ndarray) -> None:
-        """Update the running averages by the totals of a batch, once per step."""
-        mean, variance = _moments(totals)
-        for name, new in {"running_mean": mean, "running_variance": variance, "total": np.ones(1)}.items():
-            old = self.state[name].astype(np.float64)
-            self.state[name][:] = DECAY * old + (1 - DECAY) * new
-
     def forward(self, z: np.ndarray) -> np.ndarray:
         """(2, 2, C, H, W, B)  ->  the same shape."""
         z = np.ascontiguousarray(self._check_harmonics(z, self.params["gamma"].shape[1]))
-        if self.is_training:
-            totals = self.measure(z) if self.given is None else self.given
-            count, (mean, variance) = totals[0], _moments(totals)
-        else:
-            count, (mean, variance) = None, self._averages()
+        count, mean, variance = self._statistics(z)
         inverse, scale, offset = self._scales(mean, variance, z.dtype)
         self._cache = z, count, mean, inverse, scale, offset
         return self._apply(z, scale, offset)
 
-    def _averages(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the running mean and variance; before the first step 0 and 1, so that only the ReLU remains."""
-        total = self.state["total"]
-        if total[0] == 0:
-            return np.zeros(1), np.ones(1)
-        return self.state["running_mean"] / total, self.state["running_variance"] / total
-
     def _scales(self, mean, variance, dtype) -> tuple:
         """Return 1 / sqrt(variance + epsilon), and scale and offset of the modulus."""
         gamma, beta = (self.params[name].astype(np.float64) for name in ("gamma", "beta"))
-        inverse = 1 / np.sqrt(variance + EPSILON) * np.ones_like(gamma)
+        inverse = 1 / np.sqrt(variance + EPSILON)
         return inverse, (gamma * inverse).astype(dtype), (beta - gamma * inverse * mean).astype(dtype)
 
     def to_onnx(self, to, signal):
         """Write the complex ReLU of the modulus, scaled by the running averages."""
-        _, scale, offset = self._scales(*self._averages(), np.float32)
+        _, mean, variance = self._statistics(None)
+        _, scale, offset = self._scales(mean, variance, np.float32)
         return self._write(to, signal, scale, offset)
 
     def measure_back(self, grad: np.ndarray) -> np.ndarray:
@@ -274,12 +254,6 @@ def _moduli_in(to, z, floor: float):
     maps = to.reshape(z, (2, 2, z.shape[0] // 4, *z.shape[1:]))
     squares = to.sum(to.multiply(maps, maps), 2)
     return maps, to.apply("Sqrt", to.maximum(squares, floor))
-
-
-def _moments(totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and variance from (count, sum, sum of squares)."""
-    mean = totals[1] / totals[0]
-    return mean, np.maximum(totals[2] / totals[0] - mean**2, 0)
 
 
 def _flat(z: np.ndarray) -> np.ndarray:
