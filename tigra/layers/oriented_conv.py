@@ -86,7 +86,7 @@ class OrientedConv(Layer):
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K_in, N, B)  ->  x (K_out, N, B), active on all nodes."""
         values = self._check_signal(signal, self.n_in, self.graph.n_nodes).values
-        if self.is_predicting and values.shape[2] == 1 and has_gradient(self.graph):
+        if self.is_predicting and values.shape[2] == 1 < self.n_in and has_gradient(self.graph):
             return self._single(side_by_side(values))
         y = np.ascontiguousarray(values)
         alpha, mixing, frames = self.params["alpha"], self._mixing, self._frames(y)
