@@ -225,7 +225,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole_batch(rng):
         training = tigra.Training(twin, splits, tigra.FitOptions(epochs=1, batch_size=70), threads)
         with Workers(threads) as workers:
             replicas = [twin.replica(False, training=True) for _ in range(threads)]
-            got_loss, _, gradient = training._gradient(np.arange(70), workers, replicas)
+            got_loss, _, gradient = training.gradient(np.arange(70), workers, replicas)
         assert got_loss == pytest.approx(float(loss), rel=1e-12)
         np.testing.assert_allclose(gradient, whole.gradients, atol=1e-10)
         results.append((gradient.copy(), twin.learned))

@@ -132,7 +132,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole_batch_for_any_number_of_
         training = tigra.Training(twin, splits, tigra.FitOptions(epochs=1, batch_size=20), threads)
         with Workers(threads) as workers:
             replicas = [twin.replica(False, training=True) for _ in range(threads)]
-            got_loss, _, gradient = training._gradient(np.arange(20), workers, replicas)
+            got_loss, _, gradient = training.gradient(np.arange(20), workers, replicas)
         if dtype == "float64":
             assert got_loss == pytest.approx(float(loss), rel=1e-12)
             np.testing.assert_allclose(gradient, whole.gradients, rtol=0, atol=1e-12)

@@ -10,6 +10,7 @@ import pytest
 import tigra
 from tigra import ShapeError, Split, TrainingError, UsageError
 from tigra.layers import Standardise
+from tigra.training.gradient import BatchGradient
 from tigra.training.training import FitOptions, Training
 
 
@@ -71,7 +72,7 @@ def test_micro_batches_add_up_to_the_gradient_of_the_batch(small_network, small_
         training = Training(small_network(dtype="float64"), small_splits, FitOptions(batch_size=48))
         replicas = [training.network.replica() for _ in range(7)]
         with tigra.training.training.Workers(1) as workers:
-            gradients.append(training._gradient(np.arange(48), workers, replicas)[2].copy())
+            gradients.append(training.gradient(np.arange(48), workers, replicas)[2].copy())
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-10, atol=1e-12)
 
 
@@ -82,10 +83,10 @@ def test_gradients_of_a_large_batch_are_not_all_in_memory_and_the_bits_are_the_s
     """48 images in micro-batches of 5 are ten parts: three rows take 3, 2, 2, 2 and 1 of them."""
     monkeypatch.setattr("tigra.models.network.MICRO_BATCH", 5)
     expected, epochs = train(small_network(), small_splits, batch_size=48)
-    monkeypatch.setattr("tigra.training.training.PARTS_AT_ONCE", 3)
+    monkeypatch.setattr("tigra.training.gradient.PARTS_AT_ONCE", 3)
     training = Training(small_network(), small_splits, FitOptions(epochs=3, batch_size=48), threads)
     assert list(training.run()) == epochs and training.network.parameters.tobytes() == expected.tobytes()
-    assert training._space._memory["gradients"].nbytes == 3 * expected.nbytes
+    assert training.gradient._space._memory["gradients"].nbytes == 3 * expected.nbytes
 
 
 def test_the_best_epoch_on_validation_is_kept_and_test_images_are_never_seen(small_network, small_splits):
@@ -125,11 +126,11 @@ def test_every_image_counts_the_same_in_the_loss_of_an_epoch(small_network, smal
 
 def test_each_step_takes_its_own_rate_and_each_epoch_its_own_order(small_network, small_splits, monkeypatch):
     rates, batches = [], []
-    step, gradient = tigra.training.training.Adam.step, Training._gradient
+    step, gradient = tigra.training.training.Adam.step, BatchGradient.__call__
     monkeypatch.setattr(
         tigra.training.training.Adam, "step", lambda self, g, rate: (rates.append(rate), step(self, g, rate))
     )
-    monkeypatch.setattr(Training, "_gradient", lambda self, b, *a: (batches.append(b), gradient(self, b, *a))[1])
+    monkeypatch.setattr(BatchGradient, "__call__", lambda self, b, *a: (batches.append(b), gradient(self, b, *a))[1])
     train(small_network(), small_splits, epochs=2, learning_rate=0.01)
     assert rates == [tigra.training.training.learning_rate(0.01, n, 6) for n in range(6)] and len(set(rates)) == 6
     orders = np.concatenate(batches[:3]), np.concatenate(batches[3:])
@@ -138,8 +139,8 @@ def test_each_step_takes_its_own_rate_and_each_epoch_its_own_order(small_network
 
 def test_the_order_of_the_images_is_that_of_runs_already_saved(small_network, small_splits, monkeypatch):
     """Seed 3, epochs 0 and 1: with another order, an unfinished run would not end with the same bits."""
-    batches, gradient = [], Training._gradient
-    monkeypatch.setattr(Training, "_gradient", lambda self, b, *a: (batches.append(b), gradient(self, b, *a))[1])
+    batches, gradient = [], BatchGradient.__call__
+    monkeypatch.setattr(BatchGradient, "__call__", lambda self, b, *a: (batches.append(b), gradient(self, b, *a))[1])
     train(small_network(), small_splits, epochs=2, batch_size=24, seed=3)
     assert [batch[:6].tolist() for batch in batches[::2]] == [[22, 39, 24, 11, 31, 18], [23, 13, 39, 28, 43, 29]]
 
@@ -374,9 +375,9 @@ def test_a_part_that_fails_gives_its_replica_back(small_network, small_splits, m
     """Else the parts after it would fail for want of one, and hide why the first did."""
     training = Training(small_network(), small_splits, FitOptions(batch_size=48))
     replicas = [training.network.replica()]
-    monkeypatch.setattr("tigra.training.training.negative_log_likelihood", lambda *_: 1 / 0)
+    monkeypatch.setattr("tigra.training.gradient.negative_log_likelihood", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError), tigra.training.training.Workers(1) as workers:
-        training._gradient(np.arange(48), workers, replicas)
+        training.gradient(np.arange(48), workers, replicas)
     assert len(replicas) == 1
 
 

@@ -1,7 +1,8 @@
 """THE STORY, 4: training with Adam, and the choice of the best epoch on upright validation images.
 
 adam        the optimiser and the learning-rate schedules
-training    a run: mini-batches, micro-batches on threads, the best epoch
+training    a run: mini-batches, the best epoch
+gradient    the gradient of a mini-batch, from micro-batches on threads and processes
 fitting     `fit`: a run from Python
 epochs      the record of an epoch
 divergence  runs that have gone astray, and why

@@ -10,21 +10,15 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
 
 import numpy as np
 
 from tigra.datasets.splits import fingerprint, train_and_valid
 from tigra.errors import TrainingError, UsageError
-from tigra.images.prepared import Ahead, PreparedImages
-from tigra.kernels.workspace import Workspace
-from tigra.models.batch_statistics import (
-    backward_together,
-    forward_together,
-    meeting_places,
-)
+from tigra.images.prepared import PreparedImages
+from tigra.models.batch_statistics import meeting_places
 from tigra.models.costs import check_training_cost
-from tigra.models.loss import image_losses, negative_log_likelihood
+from tigra.models.loss import image_losses
 from tigra.models.network import Network
 from tigra.models.workers import Workers, micro_batches
 from tigra.options import FitOptions
@@ -33,12 +27,12 @@ from tigra.seeding import generator
 from tigra.training.adam import Adam, learning_rate
 from tigra.training.divergence import Divergence
 from tigra.training.epochs import Epoch, read_history
+from tigra.training.gradient import PARTS_AT_ONCE, BatchGradient
 from tigra.training.jitter import JitteredImages
 from tigra.training.weights import with_class_weights, with_mean_one
 
 CALIBRATION_IMAGES = 5000  # at most this many are used to standardise the statistics
 VECTORS = 8  # as long as the parameters: they, their gradient, the decay, two moments, best, current, and a copy
-PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at the same time
 
 
 class Training:
@@ -69,6 +63,8 @@ class Training:
     ----------
     history : list of Epoch
         Records of the finished epochs.
+    gradient : BatchGradient
+        Computes loss and gradient of a batch.
     """
 
     def __init__(
@@ -83,7 +79,7 @@ class Training:
         team: Team = Team(),  # noqa: B008
     ):
         self.network, self.options, self.threads = network, options, threads
-        self.should_stop, self.on_progress, self.team = should_stop, on_progress, team
+        self.should_stop, self.on_progress = should_stop, on_progress
         train, valid = train_and_valid(splits)
         self.train = _checked_split(network, train, "training", options)
         self.valid = _checked_split(network, valid, "validation")
@@ -101,10 +97,19 @@ class Training:
         self.best: np.ndarray | None = None  # parameters of the best epoch
         self.current: np.ndarray | None = None  # latest parameters, from which the next `run` continues
         self.divergence = Divergence(network, options, self.valid[1], self.valid_weights)
-        self._space, self._ahead = Workspace(), Ahead(self.train[0], is_used=False)
+        self.gradient = BatchGradient(network, self.train, self.weights, options.label_smoothing, team)
         if network.needs_calibration:
             images, labels = _some(self.train[0].images, self.train[1], options.seed)
             network.calibrate(images, threads, labels, options.seed)
+
+    @property
+    def team(self) -> Team:
+        """Processes that share the work."""
+        return self.gradient.team
+
+    @team.setter
+    def team(self, team: Team) -> None:
+        self.gradient.team = team
 
     @property
     def n_steps(self) -> int:
@@ -168,7 +173,7 @@ class Training:
         if self.current is not None:
             self.network.learned = self.current
             self.current = None
-        self._ahead = Ahead(self.train[0], self.threads > 1 and self.train[0].takes_time)
+        self.gradient.open(self.threads)
         try:
             workers = Workers(self.threads)
             replicas = [self.network.replica(keeps_results=False, training=True) for _ in range(self._n_replicas)]
@@ -179,7 +184,7 @@ class Training:
                     break
                 yield self.history[-1]
         finally:
-            self._ahead.close()
+            self.gradient.close()
             self.current = self.network.learned
             if self.best is not None:
                 self.network.learned = self.best
@@ -194,9 +199,8 @@ class Training:
             if self.team.agree(self.should_stop()):
                 return False
             batch, following = (order[step * size : (step + 1) * size] for step in (self.step, self.step + 1))
-            for part in (part for some in self._groups(len(following)) for part in self._mine(some)):
-                self._ahead.announce(following[part])
-            loss, n_correct, gradient = self._gradient(batch, workers, replicas)
+            self.gradient.announce(following)
+            loss, n_correct, gradient = self.gradient(batch, workers, replicas)
             if n_done == 0 and self.step == 0:
                 replicas[-1].check_gradient_views()
             self.divergence.check_batch(loss, n_done, self.step)
@@ -214,85 +218,6 @@ class Training:
         self._close_epoch(workers)
         self.team.rest(self.is_finished)
         return True
-
-    def _gradient(self, batch, workers, replicas):
-        """Loss, number of correct predictions, and gradient of a batch; micro-batches in parallel, summed in order."""
-        results: list[tuple[float, int]] = []
-        total, meet = None, bool(meeting_places(self.network))
-        for some in self._groups(len(batch)):
-            total = None if total is None else total.copy()  # it may be a row of the last ones
-            mine = self._mine(some)
-            rows = self._space.array("gradients", (len(mine), self.network.n_parameters), self.network.dtype)
-            if meet:
-                results += self._together(batch, mine, rows, workers, replicas)
-            else:
-                results += self.team.gather(partial(self._apart, batch, mine, rows, workers, replicas))
-            total = self.team.add_rows(rows, len(some), total)
-        losses, hits = zip(*results, strict=True)
-        return math.fsum(losses), sum(hits), total
-
-    def _groups(self, n_images: int) -> list[list[slice]]:
-        """The micro-batches of a batch, in groups whose gradients are in memory at the same time."""
-        parts = micro_batches(n_images, self.network.micro_batch) if n_images else []
-        at_once = len(parts) if meeting_places(self.network) else PARTS_AT_ONCE * self.team.size
-        return [parts[start : start + at_once] for start in range(0, len(parts), max(at_once, 1))]
-
-    def _mine(self, parts: list[slice]) -> list[slice]:
-        """Those of the micro-batches that this process computes."""
-        return parts[self.team.share(len(parts))]
-
-    def _apart(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
-        """Fill the gradients of the parts, each on its own; returns (loss, correct predictions) of each part."""
-        prepared, labels = self._ahead, self.train[1]
-
-        @np.errstate(all="ignore")  # check_batch detects overflows
-        def work(gradient, part):
-            replica, rows = replicas.pop(), batch[part]
-            try:
-                scores = replica.forward(replica.signal(prepared[rows]))
-                loss, grad = self._loss(scores, rows, len(batch))
-                replica.backward(grad)
-                gradient[:] = replica.gradients
-            finally:  # return the replica even on error, or the next pop would hide the cause
-                replicas.append(replica)
-            return float(loss), int((scores.argmax(axis=0) == labels[rows]).sum())
-
-        return list(workers.map(work, gradients, parts))
-
-    def _together(self, batch, parts, gradients, workers, replicas) -> list[tuple[float, int]]:
-        """As `_apart`, with statistics of the whole batch; returns the results of all processes."""
-        prepared, labels = self._ahead, self.train[1]
-        at_work: list[Network] = []
-        grads: list[np.ndarray] = []
-
-        def begin() -> list:
-            replicas.extend(self.network.replica(False, training=True) for _ in parts[len(replicas) :])
-            at_work[:] = replicas[: len(parts)]
-            return [replica.signal(prepared[batch[part]]) for replica, part in zip(at_work, parts, strict=True)]
-
-        @np.errstate(all="ignore")
-        def compare() -> list[tuple[float, int]]:
-            results = []
-            for part_scores, part in zip(scores, parts, strict=True):
-                loss, grad = self._loss(part_scores, batch[part], len(batch))
-                results.append((float(loss), int((part_scores.argmax(axis=0) == labels[batch[part]]).sum())))
-                grads.append(grad)
-            return results
-
-        scores, totals = forward_together(self.network, at_work, begin, workers, self.team)
-        results = self.team.gather(compare)
-        with np.errstate(all="ignore"):
-            backward_together(self.network, at_work, grads, workers, self.team)
-            for gradient, replica in zip(gradients, at_work, strict=True):
-                gradient[:] = replica.gradients
-            for place, total in zip(meeting_places(self.network), totals, strict=True):
-                self.network.layers[place].observe(total)
-        return results
-
-    def _loss(self, scores: np.ndarray, rows: np.ndarray, n_images: int):
-        """Loss of some training images of a batch of `n_images`, and dE/dscores."""
-        weights = None if self.weights is None else self.weights[rows]
-        return negative_log_likelihood(scores, self.train[1][rows], n_images, self.options.label_smoothing, weights)
 
     def _close_epoch(self, workers) -> None:
         """Validate, append the record, and keep the parameters if they are the best so far."""
