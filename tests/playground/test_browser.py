@@ -91,7 +91,9 @@ def test_a_digit_that_is_drawn_and_turned_keeps_its_label_and_features(visit):
 
 def test_changes_are_shown_with_their_gap_and_taken_back(visit):
     page = visit(color_scheme="dark")
+    assert "no pooling" in page.inner_text("#fixed") and page.locator("#boundary").is_disabled()
     page.select_option("#model", "mnist-012-achiral")
+    assert page.inner_text("#fixed") == "" and page.locator("#boundary").is_enabled()
     page.locator("#angle").fill("40")
     page.locator("#smoothing").fill("0")
     page.locator("#alphas input").first.focus()
@@ -102,6 +104,8 @@ def test_changes_are_shown_with_their_gap_and_taken_back(visit):
     trained, changed = (float(page.inner_text(f"#gap-{name}").split()[0]) for name in ("trained", "changed"))
     assert changed > trained and np.abs(pixels(page.locator("#spectrum")) - spectrum).max() > 50
     assert page.locator("#pools input").count() == 2 and page.locator("#layers canvas").count() > 8
+    for picture in (".layer", "figure", ".answer"):  # each has a link to its equation
+        assert page.locator(picture).count() == page.locator(f"{picture}:has(a[href^='equations.html#'])").count() > 1
     page.click("#reset")
     settled(page)
     assert page.inner_text("#gap-changed") == page.inner_text("#gap-trained")
@@ -143,6 +147,11 @@ def test_a_picture_is_opened_and_what_is_none_is_refused(visit, tmp_path):
     dark = pixels(page.locator("#moved")).mean()
     page.locator("#invert").uncheck()  # the same picture again, the other way round
     assert becomes(page, lambda: pixels(page.locator("#moved")).mean() > dark + 50)
+    page.locator("#pad").focus()
+    page.keyboard.press("Delete")
+    page.locator("#invert").check()  # the picture is no longer there, so it does not come back
+    settled(page)
+    assert pixels(page.locator("#moved"))[40:100, 40:100].max() == 0
     (tmp_path / "text.png").write_text("no picture")
     page.locator("#file").set_input_files(tmp_path / "text.png")
     page.wait_for_selector("#message:not(:empty)")

@@ -133,7 +133,10 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c(answers):
         line = done.stdout.readline()
         assert re.fullmatch(r"The playground is at http://127\.0\.0\.1:\d+/; Ctrl-C ends it\.\n", line)
         done.send_signal(signal.SIGINT)
-        assert done.wait(30) == 0 and done.stderr.read() == "Stopped.\n"
+        try:
+            assert done.wait(30) == 0 and done.stderr.read() == "Stopped.\n"
+        finally:
+            done.kill()  # or the test would wait for ever where SIGINT is ignored
 
 
 def test_the_command_opens_the_browser(monkeypatch):

@@ -9,7 +9,7 @@ const LINKS = { SC: "filters", OC: "oriented", GC: "coarsening", DP: "pooling", 
 let start; // models, examples, classes
 let pad;
 let edited = null; // coefficients of the chosen filter, if changed by hand
-let opened = null; // the file that was opened last
+let opened = null; // the file that is shown, until something is drawn
 let busy = false;
 let again = false;
 const times = []; // milliseconds from a change to its answer on the page
@@ -163,6 +163,10 @@ function asTrained() {
   $("boundary").disabled = !model.can_be_free;
   $("ties").value = "together";
   $("ties").disabled = !model.nodes.length;
+  $("fixed").textContent = [
+    model.can_be_free ? "" : "Oriented layers need the padded boundary. ",
+    model.nodes.length ? "" : "This network has no pooling, so it has no J and no ties; choose another one above.",
+  ].join("");
   $("order").max = model.order;
   $("order").value = model.order;
   $("pools").replaceChildren(...model.nodes.map((n, i) => {
@@ -197,11 +201,11 @@ function tellAll() {
 
 async function open(file) {
   if (!file) return;
-  opened = file;
   try {
     if (file.size > LARGEST_PICTURE) throw new Error("The picture is larger than 20 MB; scale it down.");
     const path = `/api/picture?invert=${$("invert").checked ? 1 : 0}`;
     pad.set((await post(path, file, "application/octet-stream")).pixels);
+    opened = file;
     say("");
   } catch (error) {
     say(error.message);
@@ -224,7 +228,7 @@ function wire() {
   $("model").addEventListener("change", () => { asTrained(); ask(); });
   $("filter").addEventListener("change", () => { chooseFilter(); ask(); });
   $("reset").addEventListener("click", () => { asTrained(); ask(); });
-  $("clear").addEventListener("click", () => { opened = null; pad.clear(); });
+  $("clear").addEventListener("click", () => pad.clear());
   $("spin").addEventListener("change", spin);
   $("back").addEventListener("click", () => {
     MOVES.forEach((id) => ($(id).value = 0));
@@ -258,7 +262,7 @@ function addExamples() {
     pixels.forEach((value, place) => image.data.set([value, value, value, 255], 4 * place));
     context.putImageData(image, 0, 0);
     button.append(canvas);
-    button.addEventListener("click", () => { opened = null; pad.set(pixels); });
+    button.addEventListener("click", () => pad.set(pixels));
     $("examples").append(button);
   });
 }
@@ -268,7 +272,7 @@ start = await (await fetch("/api/start")).json();
 $("model").append(...Object.keys(start.models).map((name) => new Option(name)));
 document.querySelectorAll(".beside-name").forEach((element) => (element.textContent = start.beside));
 if (!start.beside) ["beside", "beside-heading", "beside-layers"].forEach((id) => $(id).remove());
-pad = new Pad($("pad"), ...start.shape, ask);
+pad = new Pad($("pad"), ...start.shape, () => { opened = null; ask(); });
 asTrained();
 addExamples();
 wire();
