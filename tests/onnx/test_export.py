@@ -9,7 +9,7 @@ import pytest
 import tigra
 from tests.cli.running import run
 from tigra.experiments.recipes import CONVNET_RECIPES, HARMNET_RECIPES, PHOTOS, RECIPES, STN_RECIPES
-from tigra.images.transforms import rotate
+from tigra.images.transforms import resize, rotate
 from tigra.model_file import packaged_models
 from tigra.onnx import checking, compare, drawn_images, export_onnx, onnx_model
 from tigra.options import NetworkOptions
@@ -66,10 +66,12 @@ def test_every_kind_of_network_predicts_the_same_in_onnx(name, mnist_012):
 
 
 @pytest.mark.slow
-def test_500_turned_digits_get_the_same_labels_and_probabilities(trained, mnist_012):
-    turned = rotate(mnist_012.train.images, np.linspace(0, 360, 500)).astype(np.float32)
-    labels, probabilities, _ = session_of(onnx_model(trained)).run(None, {"images": turned})
-    expected = trained.predict_proba(turned)
+@pytest.mark.parametrize("name", packaged_models())
+def test_500_turned_digits_get_the_same_labels_and_probabilities(name, mnist_012):
+    network, digits = tigra.load(name), rotate(mnist_012.train.images, np.linspace(0, 360, 500))
+    turned = resize(digits, network.image_shape).astype(np.float32)
+    labels, probabilities = session_of(onnx_model(network)).run(["label", "probabilities"], {"images": turned})
+    expected = network.predict_proba(turned)
     np.testing.assert_array_equal(labels, expected.argmax(axis=1))
     np.testing.assert_allclose(probabilities, expected, atol=1e-5)
 
