@@ -32,8 +32,17 @@ def test_the_name_of_a_packaged_model_will_do_wherever_a_model_is_asked_for(digi
     assert json.loads(run("predict", "mnist-012", path, "--json").stdout)["predictions"][0]["label"] == label
     assert run("info", "mnist-012").stdout.startswith(find_recipe("mnist-012").network.architecture)
     assert json.loads(run("evaluate", "mnist-012", "--runs", "1", "--json").stdout)["accuracy"]["mean"] > 0.9
+    assert "192 features of 1 picture" in run("features", "mnist-012", path, "--out", "table.csv").stdout
+    assert tigra.load("mnist-012").learned.tobytes() == tigra.load_model("mnist-012").network.learned.tobytes()
     wrong = run("predict", "mnist-013", path, expect=2).stderr
     assert f"'mnist-013' does not exist; models that come with tigra: {', '.join(packaged_models())}." in wrong
+
+
+def test_packaged_models_are_small_and_their_origin_is_told():
+    paths = packaged_models().values()
+    assert sum(path.stat().st_size for path in paths) <= 10**6
+    told = (next(iter(paths)).parent / "README.md").read_text(encoding="utf-8")
+    assert all(f"`{path.name}`" in told for path in paths)
 
 
 def test_a_file_goes_before_a_packaged_model_and_a_folder_does_not(digit, tmp_path):
