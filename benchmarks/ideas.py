@@ -22,12 +22,9 @@ busy core.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import json
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,7 +43,7 @@ from tigra.experiments.recipes import find_recipe
 from tigra.experiments.runner import hand_out, runner_for
 from tigra.experiments.runs import Watch, perform
 from tigra.files.atomic import write_atomically
-from tigra.files.claims import claim
+from tigra.files.claims import alone, claim
 from tigra.models.classifier import accuracy
 from tigra.options import FitOptions, NetworkOptions
 from tigra.seeding import generator
@@ -318,7 +315,7 @@ def do(task: Task, watch: Watch) -> None:
         if not is_mine or has(read(path, dataset), idea, seed):
             return
         found = measured(dataset, idea, seed, options.data_dir, options.threads, watch.should_stop)
-        with _alone(options.out / f".{dataset}.lock"):
+        with alone(options.out / f".{dataset}.lock"):
             results = read(path, dataset)  # other processes may have written meanwhile, of this idea, too
             runs = results.get(idea, [])
             runs += [None] * (seed + 1 - len(runs))
@@ -330,17 +327,6 @@ def has(results: dict[str, Runs], idea: str, seed: int) -> bool:
     """Whether a file has the numbers of a seed."""
     runs = results.get(idea, [])
     return seed < len(runs) and runs[seed] is not None
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Wait for the lock of a file that several processes change."""
-    while True:
-        with claim(path) as is_mine:
-            if is_mine:
-                yield
-                return
-        time.sleep(0.01)
 
 
 def _run(dataset: str, options) -> bool:

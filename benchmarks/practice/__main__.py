@@ -17,12 +17,13 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from tigra_cli.shared.processes import current_team, in_process_0
+
 from benchmarks.practice import records
 from benchmarks.practice.contenders import CONTENDERS, Conditions, absence, measured
 from benchmarks.practice.picture import sheet
 from benchmarks.practice.sets import SETS, make
 from benchmarks.results import with_block
-from cli.shared.processes import current_team, is_one_of_many, several_processes
 from tigra.errors import DatasetError, TigraError, UsageError
 from tigra.experiments.runner import hand_out, runner_for
 from tigra.experiments.runs import Watch
@@ -151,9 +152,4 @@ def main(words: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    if is_one_of_many():
-        with several_processes() as is_first:
-            if is_first:
-                main()
-    else:
-        main()
+    in_process_0(main)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import statistics
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,7 @@ from benchmarks.practice.contenders import CONTENDERS
 from benchmarks.practice.sets import SETS
 from tigra.errors import UsageError
 from tigra.files.atomic import write_atomically
-from tigra.files.claims import claim
+from tigra.files.claims import alone
 
 Records = dict[str, dict[str, dict[str, Any]]]  # by contender and seed
 NUMBERS = "upright", "turned", "seconds"
@@ -38,24 +35,13 @@ def read(folder: Path, name: str) -> Records:
 
 def add(folder: Path, name: str, contender: str, seed: int, run: dict[str, Any]) -> None:
     """Write a measurement at once; other processes may be writing, too."""
-    with _alone(folder / f".{name}.lock"):
+    with alone(folder / f".{name}.lock"):
         records = read(folder, name)
         check_pictures(records, name, seed, run["digest"])
         records.setdefault(contender, {})[str(seed)] = run
         order = [known for known in CONTENDERS if known in records]
         content = {known: dict(sorted(records[known].items(), key=lambda item: int(item[0]))) for known in order}
         write_atomically(folder / f"{name}.json", (json.dumps(content, indent=1) + "\n").encode())
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Wait for the lock of a file that several processes change."""
-    while True:
-        with claim(path) as is_mine:
-            if is_mine:
-                yield
-                return
-        time.sleep(0.01)
 
 
 def check_pictures(records: Records, name: str, seed: int, digest: str) -> None:

@@ -1,12 +1,18 @@
-"""Claims: a lock on a name, which one process holds at a time, and which a dead process loses."""
+"""Claims: a lock on a name, which one process holds at a time, and which a dead process loses.
+
+`claim` is for a run that one of several processes does, `alone` for a file that all of them change.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 
 from tigra.files.temporary import try_lock
+
+PAUSE = 0.01  # seconds between two looks at a lock that another process holds
 
 
 @contextlib.contextmanager
@@ -34,6 +40,17 @@ def claim(path) -> Iterator[bool]:
         with contextlib.suppress(OSError):
             os.unlink(path)  # before the lock is released, or the next owner would lose its file
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone(path) -> Iterator[None]:
+    """Hold the lock file `path`; waits while another process holds it."""
+    while True:
+        with claim(path) as is_mine:
+            if is_mine:
+                yield
+                return
+        time.sleep(PAUSE)
 
 
 def _locked(path) -> int | None:
