@@ -52,29 +52,38 @@ def trained(text, team, threads=1):
     return bits(run)
 
 
-def resumed(text, first, second):
-    """The bits of a run that stops in its second epoch and goes on with another team."""
-    run = training(text, first, 1)
+def stopped(text, team):
+    """A run that stops in its second epoch."""
+    run = training(text, team, 1)
     run.should_stop = lambda: bool(run.history) and run.step == 1
     for _ in run.run():
         pass
-    other = training(text, second, 2)
-    other.restore(*run.snapshot())
-    for _ in other.run():
+    return run
+
+
+def continued(text, before, team):
+    """The bits of a run that goes on where another one stopped."""
+    run = training(text, team, 2)
+    run.restore(*before.snapshot())
+    for _ in run.run():
         pass
-    return bits(other)
+    return bits(run)
+
+
+def is_same(text, team, alone, half):
+    """Whether a team ends, stops and goes on with the bits of one process, so with those of any other team."""
+    ends = all(trained(text, team, threads) == alone for threads in (1, 2))
+    return ends and bits(stopped(text, team)) == bits(half) and continued(text, half, team) == alone
 
 
 def main():
     world = MPI.COMM_WORLD
     for name, text in NETWORKS.items():
-        alone, wrong = trained(text, Team()), []
+        alone, half, wrong = trained(text, Team()), stopped(text, Team()), []
         for size in range(2, world.size + 1):
             comm = world.Split(0 if world.rank < size else 1)
             if world.rank < size:
-                team = MPITeam(comm)
-                same = trained(text, team, threads=2) == alone and resumed(text, team, Team()) == alone
-                same = same and resumed(text, Team(), team) == alone
+                same = is_same(text, MPITeam(comm), alone, half)
                 wrong += [] if all(comm.allgather(same)) else [size]
             world.Barrier()
         if world.rank == 0:
@@ -92,14 +101,14 @@ def main():
         team.receive()(team)
         return
     with MPIRunner(team) as runner:
-        outcomes = list(hand_out(runner, work, range(4)))
+        outcomes = list(hand_out(runner, work, range(team.size + 1)))
     ranks = {outcome.result for outcome in outcomes if not outcome.error}
     print(sorted(ranks), [str(outcome.error) for outcome in outcomes if outcome.error])
 
 
 def work(task, watch):
-    """Stands in for a run; every process gets one of the first three."""
-    if task == 3:
+    """Stands in for a run; every process gets one, and the last one fails."""
+    if task == MPI.COMM_WORLD.size:
         raise TrainingError("The loss rose.")
     time.sleep(0.5)
     return MPI.COMM_WORLD.rank
