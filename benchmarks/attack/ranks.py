@@ -1,7 +1,8 @@
 """Attack by `kill -9` on the processes of `mpiexec -n R tigra train`: one of them, at a random moment.
 
 A try starts a training in two to four processes, kills one of them, goes on as a user would with another number of
-processes, and lets it finish. After a kill mpiexec must end, all its processes must be gone, and the model file must
+processes, and lets it finish. Half of the kills are at any moment, which on a busy machine is mostly before the first
+save; the others come after it. After a kill mpiexec must end, all its processes must be gone, and the model file must
 be absent or complete. In the end it must have the bits of an undisturbed run in one process.
 """
 
@@ -63,10 +64,10 @@ def attempt(command: kill.Command, seed: int, folder: Path, kills: Counter[str])
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place, size = Path(name), int(rng.choice(SIZES))
-        rank, moment = int(rng.integers(size)), 2 * command.seconds * rng.random()
-        if started(size, command.words, folder, place, (rank, moment)):
+        victim = int(rng.integers(size)), 2 * command.seconds * rng.random(), bool(rng.integers(2))
+        if started(size, command.words, folder, place, victim):
             words, phase = kill._next_words(command.words, place)
-            kills.update([f"process {min(rank, 1)}{'+' if rank else ''}, {phase}"])
+            kills.update([f"process {'1+' if victim[0] else '0'}, {phase}"])
         else:
             words = []  # the run ended first
         if words:
@@ -75,8 +76,10 @@ def attempt(command: kill.Command, seed: int, folder: Path, kills: Counter[str])
             raise Broken("the model has other bits than that of an undisturbed run")
 
 
-def started(size: int, words: list[str], folder: Path, place: Path, victim: tuple[int, float] | None = None) -> bool:
-    """Run a command in `size` processes; kill one of them, given as (rank, seconds after all have begun).
+def started(
+    size: int, words: list[str], folder: Path, place: Path, victim: tuple[int, float, bool] | None = None
+) -> bool:
+    """Run a command in `size` processes; kill one of them, given as (rank, seconds, whether after the first save).
 
     Returns
     -------
@@ -108,10 +111,14 @@ def started(size: int, words: list[str], folder: Path, place: Path, victim: tupl
     return killed
 
 
-def _killed(launched, size: int, place: Path, rank: int, moment: float) -> bool:
-    """Kill a process some time after all have begun; False if the command ends before."""
+def _killed(launched, size: int, place: Path, rank: int, moment: float, is_saved: bool) -> bool:
+    """Kill a process some time after all have begun, or after the first save; False if the command ends before."""
+
+    def has_begun() -> bool:
+        return (place / kill.MODEL).exists() if is_saved else len(list(place.glob("rank-*"))) == size
+
     end = time.monotonic() + PATIENCE
-    while len(list(place.glob("rank-*"))) < size and launched.poll() is None and time.monotonic() < end:
+    while not has_begun() and launched.poll() is None and time.monotonic() < end:
         time.sleep(0.001)
     end = time.monotonic() + moment
     while time.monotonic() < end and launched.poll() is None:
