@@ -19,7 +19,7 @@ from tigra.errors import DatasetError, ModelFileError
 from tigra.experiments.methods import Method, find_method
 from tigra.experiments.own_data.advice import on_few_images
 from tigra.experiments.own_data.sizing import choose_size
-from tigra.experiments.recipe import Recipe
+from tigra.experiments.recipe import LARGEST_FACTOR, Recipe
 from tigra.experiments.report.counts import wilson
 from tigra.experiments.resuming import check_resumable, resume
 from tigra.experiments.runs import (
@@ -148,6 +148,8 @@ def train(ctx, dataset, out, resumed, folds, jobs, method, threads, as_json, **s
         progress.clear()
         for note in run.splits.notes:
             say(f"Note: {note}.", err=True)
+        if current_team().size > 1 and run.can_resume:  # mpiexec would end this process, too
+            say(f"Note: if a process is killed, continue with: tigra train --resume {out}", err=True)
         try:
             seconds = perform(run, out, Watch(progress_line(progress), stop.asked))
         except Stopped:
@@ -218,11 +220,10 @@ def _chosen(dataset, out, folds, name, threads, settings, load, progress) -> tup
         raise click.UsageError(f"Method {name} has no recipe {settings['recipe']}, only {names}; leave out --recipe.")
     recipe = method.recipe(dataset, settings["recipe"])
     method.check_changes(changes, recipe, spelling)
-    recipe = recipe.with_changes(changes) if changes else recipe
-    notes: tuple[str, ...] = ()
+    recipe, notes = _changed(recipe, changes)
     if settings["size"] == "auto":
         chosen = choose_size(dataset, method, recipe, threads)
-        settings["size"], notes = chosen.size, (chosen.words,)
+        settings["size"], notes = chosen.size, (*notes, chosen.words)
     if settings["size"] and "architecture" not in changes and isinstance(recipe, Recipe):
         recipe = replace(recipe, limits_pooling=True)  # small images have few nodes
     of_data = given_options(settings)
@@ -241,6 +242,21 @@ def _chosen(dataset, out, folds, name, threads, settings, load, progress) -> tup
     splits = replace(splits, notes=(*notes, *splits.notes)) if notes else splits
     progress.show(f"measuring the statistics of {len(splits.train.labels)} training images")
     return method, recipe, splits
+
+
+def _changed(recipe, changes: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """Return the recipe with the given options, and what follows from them: the learning rate of larger batches."""
+    notes: tuple[str, ...] = ()
+    if "batch_size" in changes and "learning_rate" not in changes and isinstance(recipe, Recipe):
+        network, fit, size = recipe.with_changes(changes).network, recipe.fit, changes["batch_size"]
+        rate = replace(recipe, network=network).rate_for(size)
+        if rate != fit.learning_rate:
+            changes = changes | {"learning_rate": rate}
+            words = f"the learning rate is {rate:.3g}, not {fit.learning_rate:g}, because batches have {size} images,"
+            words += f" not {fit.batch_size} as in the recipe"
+            too_large = size > LARGEST_FACTOR * fit.batch_size
+            notes = (words + "; such large batches also need more --epochs" * too_large,)
+    return (recipe.with_changes(changes) if changes else recipe), notes
 
 
 def _of_both(dataset, method, settings, of_data) -> dict:

@@ -309,7 +309,8 @@ class FitOptions(Options):
     )
     batch_size: int = option(
         50,
-        "Images per training step; larger batches take more memory, smaller ones more time per epoch.",
+        "Images per training step; larger batches take more memory, smaller ones more time per epoch. With batch"
+        " normalisation, `tigra train` raises the learning rate for larger batches.",
         heading="Training",
         least=1,
     )

@@ -59,6 +59,23 @@ def test_train_reports_and_saves(here):
 
 
 @pytest.mark.slow
+def test_larger_batches_raise_the_learning_rate_of_batch_normalisation_unless_it_is_given(here):
+    def rate(architecture, *words):
+        result = run("train", "mnist-012", "--architecture", architecture, "--epochs", "1", "--out", "b.npz", *words)
+        notes = [line for line in result.stderr.splitlines() if "learning rate" in line]
+        return load_model("b.npz").training["options"]["learning_rate"], notes
+
+    oriented = "OC[1, 1]-GC[2]-S[0]-FC[4]"
+    found, (note,) = rate(oriented, "--batch-size", "96")
+    assert found == 0.01 and "0.01, not 0.005, because batches have 96 images, not 48" in note and "epochs" not in note
+    found, (note,) = rate(oriented, "--batch-size", "480")
+    assert found == 0.02 and note.endswith("such large batches also need more --epochs.")
+    assert rate(oriented, "--batch-size", "96", "--learning-rate", "0.005") == (0.005, [])
+    assert rate(oriented, "--batch-size", "24") == rate(oriented) == (0.005, [])
+    assert rate("S[3]-FC[8]", "--batch-size", "96", "--recipe", "achiral")[1] == []
+
+
+@pytest.mark.slow
 def test_train_json_has_the_documented_keys(here):
     result = run("train", "mnist-012", *QUICK, "--out", "other.npz", "--json")
     content = json.loads(result.stdout)

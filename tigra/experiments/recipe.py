@@ -13,6 +13,7 @@ from tigra.options import PAIRED_MIXINGS, FitOptions, NetworkOptions
 
 SMALL_SIDE = 40  # pixels
 FEW_IMAGES = 100, 16  # images for each that is in a batch, and the smallest batch
+LARGEST_FACTOR = 4.0  # of the learning rate for larger batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +122,22 @@ class Recipe:
             evens_grid=self.evens_grid and "margin" not in changes,
             limits_batch=self.limits_batch and "batch_size" not in changes,
         )
+
+    def rate_for(self, batch_size: int) -> float:
+        """Learning rate for batches of another size.
+
+        With batch normalisation it rises in proportion to larger batches, up to `LARGEST_FACTOR`: measured in
+        docs/cluster.md. Other networks keep the recipe's, and so do smaller batches.
+
+        >>> recipe = Recipe(
+        ...     network=NetworkOptions(architecture="OC[2, 1]-S[2]", batch_norm=True),
+        ...     fit=FitOptions(batch_size=50, learning_rate=0.01),
+        ... )
+        >>> recipe.rate_for(100), recipe.rate_for(800), recipe.rate_for(10)
+        (0.02, 0.04, 0.01)
+        """
+        factor = min(max(batch_size / self.fit.batch_size, 1.0), LARGEST_FACTOR) if self.network.batch_norm else 1.0
+        return self.fit.learning_rate * factor
 
     def __getitem__(self, name: str) -> Any:
         """Look up an option by name, as in version 0.1; deprecated."""
