@@ -1,6 +1,6 @@
 """Accuracy against batch size: which rule for learning rate and epochs holds the accuracy of small batches.
 
-    python -m benchmarks.batch_size [--out batch-size.json] [--seeds 2] [--data-dir FOLDER] [--jobs 1]
+    python -m benchmarks.batch_size [--out batch-size.json] [--seeds 3] [--match WORDS] [--data-dir FOLDER] [--jobs 1]
 
 The best network for MNIST-012 is trained on 4,000 upright digits of MNIST, reduced to 14x14 pixels to save time, with
 batches of 50, 200 and 800 images. Learning rate and number of epochs are those of batches of 50 times a power of the
@@ -108,12 +108,14 @@ def main() -> None:
     """Train what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("batch-size.json"))
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--match", default="", help="only settings whose names contain this")
     parser.add_argument("--data-dir")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     known = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
     tasks = [Task(one, seed, options.data_dir) for seed in range(options.seeds) for one in settings()]
+    tasks = [task for task in tasks if options.match in task.name]
     with runner_for(options.jobs, team=current_team()) as runner:
         for outcome in hand_out(runner, do, [task for task in tasks if task.name not in known]):
             if outcome.error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ import numpy as np
 import tigra
 from benchmarks.attack.ranks import environment, launcher
 from tigra.files.atomic import write_atomically
+from tigra.models.batch_statistics import meeting_places
 from tigra.models.workers import micro_batches
 from tigra.options import FitOptions
 from tigra.processes.team import MPITeam, shares
@@ -32,6 +34,7 @@ NETWORKS = {
 }
 BATCH, SIDE, N_CLASSES = 128, 28, 10
 LINKS = {"10 Gbit/s": (1.25e9, 30e-6), "100 Gbit/s": (12.5e9, 3e-6)}  # bytes per second, seconds per message
+BATCHES, SIZES = (BATCH, 800), (1, 2, 4, 8, 16, 32)  # of the model
 FORMAT = "{:.1f}"
 
 
@@ -57,6 +60,8 @@ def measure(name: str, threads: int, n_steps: int) -> dict:
     own = {
         "network": name,
         "parameters": network.n_parameters,
+        "micro_batch": network.micro_batch,
+        "meetings": len(meeting_places(network)),
         "processes": team.size,
         "threads": threads,
         "step": min(spent[1:-1]),
@@ -76,7 +81,21 @@ def exchange_bytes(n_parameters: int, n_parts: int, size: int, itemsize: int = 4
     return itemsize * columns * (size - 1) * (largest + 1)
 
 
-def predicted(alone: float, n_parameters: int, n_parts: int, size: int, link: tuple[float, float]) -> float:
+def rounds(size: int, n_meetings: int = 0) -> int:
+    """Messages, one after the other, that a process waits for in a step.
+
+    Gradients go to each other process, and so do their sums. Small messages are passed on, in the logarithm of the
+    number of processes: a word of process 0 and two for the losses, and four for each layer with batch statistics.
+
+    >>> rounds(1), rounds(2), rounds(8, n_meetings=5)
+    (0, 5, 83)
+    """
+    return 2 * (size - 1) + (3 + 4 * n_meetings) * math.ceil(math.log2(size))
+
+
+def predicted(
+    alone: float, n_parameters: int, n_parts: int, size: int, link: tuple[float, float], n_meetings: int = 0
+) -> float:
     """Seconds of a step: the largest share of the micro-batches, and the exchange over a link.
 
     >>> predicted(1.0, 1000, 4, 4, (1e9, 0.0)) - 0.25 < 1e-4
@@ -84,29 +103,32 @@ def predicted(alone: float, n_parameters: int, n_parts: int, size: int, link: tu
     """
     largest = max(part.stop - part.start for part in shares(n_parts, size))
     n_bytes, (speed, latency) = exchange_bytes(n_parameters, n_parts, size), link
-    return alone * largest / n_parts + (n_bytes / speed + 4 * (size - 1) * latency if size > 1 else 0.0)
+    return alone * largest / n_parts + n_bytes / speed + rounds(size, n_meetings) * latency
 
 
 def tables(found: list[dict]) -> list[str]:
     """Lines of Markdown: what was measured, and what the model says for networks of machines."""
-    n_parts = len(micro_batches(BATCH))
     lines = ["| network | parameters | processes | threads | step, ms | exchange, ms | speed-up |"]
     lines += ["| --- |" + " ---: |" * 6]
     for one in found:
         step, exchange = (FORMAT.format(1000 * one[key]) for key in ("step", "exchange"))
         cells = one["network"], one["parameters"], one["processes"], one["threads"], step, exchange
         lines.append("| " + " | ".join(map(str, cells)) + f" | {_alone(found, one) / one['step']:.2f} |")
-    lines += [
-        "",
-        "| network | link | " + " | ".join(f"{size}" for size in (1, 2, 4, 8)) + " |",
-        "| --- |" + " ---: |" * 5,
-    ]
+    lines += ["", "| network | batch | link | " + " | ".join(map(str, SIZES)) + " |", "| --- | ---: | --- |"]
+    lines[-1] += " ---: |" * len(SIZES)
     for name in dict.fromkeys(one["network"] for one in found):
         one = next(one for one in found if one["network"] == name)
-        for words, link in LINKS.items():
-            times = [predicted(_alone(found, one), one["parameters"], n_parts, size, link) for size in (1, 2, 4, 8)]
-            lines.append(f"| {name} | {words} | " + " | ".join(FORMAT.format(1000 * t) for t in times) + " |")
+        lines += [_row(one, _alone(found, one), batch, link) for batch in BATCHES for link in LINKS]
     return lines
+
+
+def _row(one: dict, alone: float, batch: int, link: str) -> str:
+    """Milliseconds by number of processes, as far as there are micro-batches for them; time grows with the batch."""
+    n_parts, alone = len(micro_batches(batch, one["micro_batch"])), alone * batch / BATCH
+    words = one["parameters"], n_parts
+    times = [predicted(alone, *words, size, LINKS[link], one["meetings"]) for size in SIZES if size <= n_parts]
+    cells = [f"{1000 * seconds:.0f}" for seconds in times] + [""] * (len(SIZES) - len(times))
+    return f"| {one['network']} | {batch} | {link} | " + " | ".join(cells) + " |"
 
 
 def _alone(found: list[dict], one: dict) -> float:
