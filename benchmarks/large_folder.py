@@ -26,13 +26,13 @@ TRAIN = ["train", "FOLDER", "--epochs", "1", "--batch-size", "100", "--architect
 CODE = """
 import sys, time
 started = time.monotonic()
-from tigra.training import Training
-first = Training._gradient
-def told(self, *arguments):
-    if not self.step and not self.history:
-        print("first step", time.monotonic() - started, file=sys.stderr, flush=True)
-    return first(self, *arguments)
-Training._gradient = told
+from tigra.training.gradient import BatchGradient
+step = BatchGradient.__call__
+def first(self, *arguments):
+    print("first step", time.monotonic() - started, file=sys.stderr, flush=True)
+    BatchGradient.__call__ = step
+    return step(self, *arguments)
+BatchGradient.__call__ = first
 from tigra_cli.main import main
 main()
 """

@@ -326,10 +326,10 @@ def test_signals_keep_a_file_that_resumes_to_the_same_weights(tmp_path):
 def test_ctrl_c_from_outside_ends_a_process_cleanly(tmp_path):
     script = (
         "from pathlib import Path\n"
-        "from tigra.training.training import Training\n"
+        "from tigra.training.gradient import BatchGradient\n"
         "from tigra_cli.main import main\n"
-        "right = Training._gradient\n"
-        "Training._gradient = lambda *arguments: (Path('begun').touch(), right(*arguments))[1]\n"
+        "right = BatchGradient.__call__\n"
+        "BatchGradient.__call__ = lambda *arguments: (Path('begun').touch(), right(*arguments))[1]\n"
         "main()\n"
     )
     words = ["train", "mnist-012", *QUICK, "--epochs", "20000", "--out", "long.npz"]
