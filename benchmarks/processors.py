@@ -1,4 +1,4 @@
-"""The same bits on every x86-64 processor: python -m benchmarks.processors [SETTING ...] [--quick] [--list]
+"""The same bits on every x86-64 processor: python -m benchmarks.processors [SETTING ...] [--results FILE] [--quick]
 
 Each setting is a process of its own that takes another processor for granted: OPENBLAS_CORETYPE chooses the kernels
 of BLAS, NPY_DISABLE_CPU_FEATURES those of NumPy, GLIBC_TUNABLES those of the C library, NUMBA_CPU_NAME and
@@ -6,20 +6,26 @@ NUMBA_CPU_FEATURES the instructions of our own kernels. In each, images are move
 recipe of TIGraNet, and a network of oriented convolutions, is trained for three steps on a few digits and predicts.
 All digests must be equal; the exit status is 1 if they are not. The first run compiles the kernels anew for every
 processor, which takes some minutes. Settings that this processor cannot run are left out with a message.
+
+--results FILE keeps digests as they come. A run that was stopped goes on from there, and digests of other processors
+in FILE are compared, too, if they were made by the same code.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.metadata
 import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 BLAS = {"host": {}} | {name: {"OPENBLAS_CORETYPE": name} for name in ("Haswell", "SkylakeX", "Sandybridge")}
 NO_AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR X86_V4"
 LIBRARIES = {
@@ -35,14 +41,18 @@ KERNELS = {"host": {}} | {
 }
 
 NOT_HERE = "not for this processor, which lacks its instructions"
+N_IMAGES = 24  # digits to train on, in three steps, and as many to predict
 ORIENTED = "OC[4, 2]-GC[2]-OC[6, 2]-DP[60]-S[2]-FC[8]"  # for layers that no recipe has
 
 
 def settings() -> dict[str, dict[str, str]]:
-    """Name -> environment of every combination; a name is "BLAS / NumPy and C library / kernels"."""
+    """Name -> environment of every combination; a name is "BLAS / NumPy and C library / kernels".
+
+    Those with the same kernels follow each other, so that a run that is stopped has compiled few of them.
+    """
     return {
-        " / ".join(names): BLAS[names[0]] | LIBRARIES[names[1]] | KERNELS[names[2]]
-        for names in itertools.product(BLAS, LIBRARIES, KERNELS)
+        f"{blas} / {libraries} / {kernels}": BLAS[blas] | LIBRARIES[libraries] | KERNELS[kernels]
+        for kernels, blas, libraries in itertools.product(KERNELS, BLAS, LIBRARIES)
     }
 
 
@@ -50,13 +60,14 @@ def digests(quick: bool) -> dict[str, str]:
     """Name -> digest of the bits that this process computes."""
     from tigra.experiments.recipes import RECIPES
 
-    found = {"images": _digest(*_images())}
     oriented = {"oriented": RECIPES["mnist-012"]["best"].with_changes({"architecture": ORIENTED})}
-    for dataset, recipes in (RECIPES | {"digits": oriented}).items():
-        for name, recipe in recipes.items():
-            if not quick or (dataset == "mnist-012" and name in ("paper", "best")):
-                found[f"{dataset} {name}"] = _digest(*_trained(dataset, recipe))
-    return found
+    chosen = {
+        f"{dataset} {name}": settled(dataset, recipe)
+        for dataset, recipes in (RECIPES | {"digits": oriented}).items()
+        for name, recipe in recipes.items()
+        if not quick or (dataset == "mnist-012" and name in ("paper", "best"))
+    }
+    return {"images": _digest(*_images())} | {name: _digest(*_trained(*options)) for name, options in chosen.items()}
 
 
 def _images():
@@ -80,7 +91,16 @@ def _images():
         yield transforms.standardise(images)
 
 
-def _trained(dataset, recipe):
+def settled(dataset: str, recipe):
+    """Options of the network and of the training, as a run has them; the digits of `_trained` are black around."""
+    from tigra import METHODS
+
+    size = (50, 50) if dataset in ("eth-80", "folder") else (28, 28)
+    options, fit = METHODS["tigranet"].settled(recipe, size, n_classes=3, n_images=N_IMAGES, seed=0)
+    return options, fit.with_changes({"epochs": 1, "batch_size": N_IMAGES // 3})
+
+
+def _trained(options, fit):
     """Parameters, constants and losses after three steps of a recipe, then scores and probabilities."""
     import numpy as np
 
@@ -88,10 +108,10 @@ def _trained(dataset, recipe):
     from tigra.images.transforms import pad
 
     digits = load_dataset("mnist-012")
-    size = (50, 50) if dataset in ("eth-80", "folder") else (28, 28)
-    train, valid = (Split(pad(part.images[:24], size), part.labels[:24]) for part in (digits.train, digits.valid))
-    network = build_network(**recipe.network, image_shape=size, n_classes=3)
-    run = Training(network, (train, valid), recipe.fit.with_changes({"epochs": 1, "batch_size": 8}), threads=2)
+    parts = (Split(part.images[:N_IMAGES], part.labels[:N_IMAGES]) for part in (digits.train, digits.valid))
+    train, valid = (Split(pad(part.images, options.image_shape), part.labels) for part in parts)
+    network = build_network(**dict(options))
+    run = Training(network, (train, valid), fit, threads=2)
     epochs = list(run.run())
     yield np.array([(epoch.loss, epoch.valid_loss, epoch.valid_error) for epoch in epochs])
     yield network.learned
@@ -111,8 +131,7 @@ def _digest(*arrays) -> str:
 def in_setting(environment: dict[str, str], quick: bool) -> dict[str, str] | str:
     """Digests of a process with this environment, or why there are none."""
     words = [sys.executable, "-m", "benchmarks.processors", "--digests", *(["--quick"] if quick else [])]
-    folder = Path(__file__).resolve().parent.parent
-    done = subprocess.run(words, env=os.environ | environment, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, env=os.environ | environment, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode == -signal.SIGILL:
         return NOT_HERE
     if done.returncode < 0:
@@ -122,10 +141,60 @@ def in_setting(environment: dict[str, str], quick: bool) -> dict[str, str] | str
     return json.loads(done.stdout)
 
 
+class Results:
+    """Digests by setting; with a path, in a file of JSON lines, whose digests by other code do not count."""
+
+    def __init__(self, path: Path | None, quick: bool):
+        self.path, self.quick = path, quick
+        self.key = {"code": code_digest(), "quick": quick}
+        lines = path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []
+        self.records = [record for record in map(json.loads, lines) if record | self.key == record]
+
+    def of(self, name: str, environment: dict[str, str]) -> dict[str, str] | str:
+        """Digests of a setting on this processor, kept or new, or why there are none."""
+        for record in self.records:
+            if (record["cpu"], record["setting"]) == (this_cpu(), name):
+                return record["found"]
+        found = in_setting(environment, self.quick)
+        if isinstance(found, dict):
+            self.records.append({"cpu": this_cpu(), "setting": name, **self.key, "found": found})
+            if self.path:
+                with open(self.path, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(self.records[-1]) + "\n")
+        return found
+
+    def elsewhere(self) -> dict[str, dict[str, str]]:
+        """Digests of other processors, by processor and setting."""
+        others = [record for record in self.records if record["cpu"] != this_cpu()]
+        return {f"{record['cpu']}, {record['setting']}": record["found"] for record in others}
+
+
+@cache
+def this_cpu() -> str:
+    """Name of the processor, with that of its family; virtual machines often hide the former."""
+    from llvmlite.binding import get_host_cpu_name
+
+    from benchmarks.machine import cpu_model
+
+    return f"{cpu_model()} ({get_host_cpu_name()})"
+
+
+@cache
+def code_digest() -> str:
+    """Digest of all that decides about bits: this file, the sources of tigra and the versions of its dependencies."""
+    digest = hashlib.sha256(sys.version.encode())
+    for name in ("numpy", "scipy", "numba", "pillow"):
+        digest.update(importlib.metadata.version(name).encode())
+    for path in (Path(__file__), *sorted((ROOT / "tigra").rglob("*.py"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def main(words: list[str] | None = None) -> int:
     """Compare the settings; return 1 if bits differ or a process failed, else 0."""
     parser = argparse.ArgumentParser("python -m benchmarks.processors", description=__doc__)
     parser.add_argument("settings", nargs="*", metavar="SETTING", help="as --list prints them; all by default")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="keep digests there, and go on from those it has")
     parser.add_argument("--quick", action="store_true", help="only two recipes of mnist-012")
     parser.add_argument("--list", action="store_true", help="print the settings and end")
     parser.add_argument("--digests", action="store_true", help=argparse.SUPPRESS)
@@ -139,23 +208,23 @@ def main(words: list[str] | None = None) -> int:
     chosen = dict.fromkeys(options.settings or settings())
     if unknown := [name for name in chosen if name not in settings()]:
         parser.error(f"unknown setting {unknown[0]!r}; --list prints them")
-    return compare({name: settings()[name] for name in chosen}, options.quick)
+    return compare({name: settings()[name] for name in chosen}, Results(options.results, options.quick))
 
 
-def compare(chosen: dict[str, dict[str, str]], quick: bool) -> int:
+def compare(chosen: dict[str, dict[str, str]], results: Results) -> int:
     """Print a line for each setting; return 1 if bits differ or a process failed, else 0."""
-    reference, failed = in_setting({}, quick), False
+    reference, failed = results.of("this processor", {}), False
     if isinstance(reference, str):
         print(f"this processor: {reference}")
         return 1
-    for name, environment in chosen.items():
-        found = in_setting(environment, quick)
-        if isinstance(found, str):
-            verdict, failed = found, failed or found != NOT_HERE
-        elif different := [what for what in reference if found[what] != reference[what]]:
+    found = ((name, results.of(name, environment)) for name, environment in chosen.items())
+    for name, digest in itertools.chain(results.elsewhere().items(), found):
+        if isinstance(digest, str):
+            verdict, failed = digest, failed or digest != NOT_HERE
+        elif different := [what for what in reference if digest[what] != reference[what]]:
             verdict, failed = f"OTHER BITS: {', '.join(different)}", True
         else:
-            verdict = f"equal bits ({len(found)} digests)"
+            verdict = f"equal bits ({len(digest)} digests)"
         print(f"{name}: {verdict}", flush=True)
     return int(failed)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import processors
+from tigra.experiments.recipes import RECIPES
 from tigra.kernels.functions import exp
 from tigra.kernels.products import times
 
@@ -50,7 +51,7 @@ def test_only_missing_instructions_are_blamed_on_the_processor(monkeypatch, numb
     assert processors.in_setting({}, quick=True) == words
     answers = iter([{"images": "a"}, words])
     monkeypatch.setattr(processors, "in_setting", lambda environment, quick: next(answers))
-    assert processors.compare({"name": {}}, quick=True) == (number != 4)
+    assert processors.compare({"name": {}}, processors.Results(None, quick=True)) == (number != 4)
 
 
 def test_other_bits_are_reported(monkeypatch, capsys):
@@ -64,6 +65,35 @@ def test_other_bits_are_reported(monkeypatch, capsys):
         processors.NOT_HERE,
         "Error: x",
     ]
+
+
+@pytest.mark.parametrize("dataset, name", [(dataset, name) for dataset in RECIPES for name in RECIPES[dataset]])
+def test_every_recipe_can_be_trained_on_the_digits(dataset, name):
+    options, fit = processors.settled(dataset, RECIPES[dataset][name])
+    assert options.background in ("black", "border") and (fit.epochs, fit.batch_size) == (1, 8)
+
+
+def test_a_stopped_run_goes_on_and_other_processors_are_compared(monkeypatch, tmp_path, capsys):
+    path, names, asked = tmp_path / "results", list(processors.settings())[:2], []
+
+    def in_setting(environment, quick):
+        asked.append(environment)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return {"images": "a"}
+
+    monkeypatch.setattr(processors, "in_setting", in_setting)
+    with pytest.raises(KeyboardInterrupt):
+        processors.main([*names, "--results", str(path)])
+    assert processors.main([*names, "--results", str(path)]) == 0 and len(asked) == 4
+    monkeypatch.setattr(processors, "this_cpu", lambda: "another")
+    monkeypatch.setattr(processors, "in_setting", lambda environment, quick: {"images": "b"})
+    capsys.readouterr()
+    assert processors.main([names[0], "--results", str(path)]) == 1
+    verdicts = [line.rsplit(": ", 1)[1] for line in capsys.readouterr().out.splitlines()]
+    assert verdicts == ["images"] * 3 + ["equal bits (1 digests)"]  # the other processor's three, then its own
+    monkeypatch.setattr(processors, "code_digest", lambda: "other code")
+    assert processors.main([names[0], "--results", str(path)]) == 0
 
 
 def test_settings_can_be_listed_and_are_checked(capsys):
