@@ -1,10 +1,13 @@
-"""Attack by `kill -9`: at random moments of decoding, training, saving, the report, and the caching of features.
+"""Attack by `kill -9` at random moments of starting, decoding, training, saving, the report, and caching features.
 
 A try starts `tigra train` on a folder of pictures in a process of its own, kills it one to four times, each time goes
 on as a user would (--resume if there is a model file, else the same command), and lets it finish. At every kill the
 model file must be absent or complete. In the end it must have the bits of an undisturbed run, and nothing may be left
 beside it or in the cache. Kills are counted by what they hit; one that comes after the end of the process hits
 nothing, and does not count.
+
+Most processes are forked from this one, which has imported and compiled everything, so that kills hit the work and
+not the start of Python. In every tenth try they are new ones: `python -m tigra train`.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ import contextlib
 import io
 import os
 import re
+import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,19 +34,28 @@ from benchmarks.attack.outcome import Outcome, Progress, repeat
 from tigra.errors import ModelFileError
 from tigra.experiments import runs
 from tigra.experiments.resuming import check_resumable
+from tigra.files.atomic import TEMPORARY
+from tigra.images.store import BUILDING
 from tigra.model_file import load_model
 
 N_PICTURES, SIDE = 40, 16  # pictures per class, and their height and width
 PICTURES, MODEL, CACHE, LOG = "pictures", "out/model.npz", "cache", "log"
 TRAIN = ["train", PICTURES, "--architecture", "SC[2, 1]-DP[20]-S[2]-FC[4]", "--epochs", "4", "--batch-size", "8"]
 FIT = ["train", PICTURES, "--method", "deepscat", "--architecture", "W[2, 1]-PCA[2]"]
+LONGER = [*TRAIN, "--epochs", "40"]  # for new processes, which need seconds to begin
 MOST_KILLS = 4
+COMMANDS = {"train": TRAIN, "fit": FIT, "new train": LONGER, "new fit": FIT}
+NEW = "new train", "new fit"
+TURNS = ["train", "fit"] * 9 + [*NEW]  # of the tries
+AT_EVERY_STEP = (None, None, 0.0, None)  # defaults of `runs.perform`, with no time between two saves
+EAGER = "eager.py"  # does the same in a new process
 
 
 class Command(NamedTuple):
     """A command line, what an undisturbed run leaves behind, and how long that takes."""
 
     words: list[str]
+    is_new: bool  # whether its processes are new ones, or forked
     model: bytes
     cached: set[str]
     seconds: float
@@ -52,9 +66,13 @@ def attack(seconds: float, seed: int, progress: Progress) -> Outcome:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         draw_pictures(folder / PICTURES)
-        commands = [undisturbed(words, folder) for words in (TRAIN, FIT)]
+        command = cache(lambda name: undisturbed(COMMANDS[name], folder, name in NEW))  # measured at its first turn
         kills: Counter[str] = Counter()
-        outcome = repeat(lambda number: attempt(commands, number, folder, kills), seconds, seed, progress, "kill")
+
+        def once(number: int) -> None:
+            attempt(command(TURNS[number % len(TURNS)]), number, folder, kills)
+
+        outcome = repeat(once, seconds, seed, progress, "kill")
         outcome.hits = kills
         return outcome
 
@@ -71,56 +89,71 @@ def draw_pictures(folder: Path) -> None:
             Image.fromarray(pixels).save(folder / name / f"{number}.png")
 
 
-def undisturbed(words: list[str], folder: Path) -> Command:
-    """Run a command without a kill, once to compile its kernels and once to measure its time."""
-    with tempfile.TemporaryDirectory(dir=folder) as name, _as_it_was():
-        _work(words, folder, Path(name))
+def undisturbed(words: list[str], folder: Path, is_new: bool = False) -> Command:
+    """Run a command without a kill to measure its time; before a fork, also in this process to compile its kernels."""
+    if not is_new:
+        with tempfile.TemporaryDirectory(dir=folder) as name, _as_it_was():
+            _work(words, folder, Path(name))
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place, started = Path(name), time.monotonic()
-        _finish(words, folder, place)
+        _finish(words, folder, place, is_new)
         seconds = time.monotonic() - started
-        return Command(words, (place / MODEL).read_bytes(), _cached(place), seconds)
+        return Command(words, is_new, (place / MODEL).read_bytes(), _cached(place), seconds)
 
 
-def attempt(commands: list[Command], seed: int, folder: Path, kills: Counter[str]) -> None:
-    """Kill one of the commands, go on, and compare; count the kills by what they hit."""
+def attempt(command: Command, seed: int, folder: Path, kills: Counter[str]) -> None:
+    """Kill a command, go on, and compare; count the kills by what they hit."""
     rng = np.random.default_rng(seed)
-    command = commands[seed % len(commands)]
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place, words = Path(name), command.words
         for _ in range(int(rng.integers(1, MOST_KILLS + 1))):
-            moment = command.seconds * rng.random()
-            status = forked(lambda words=words: _work(words, folder, place), folder / LOG, moment)
+            before, moment = _stamps(place), command.seconds * rng.random()
+            work = partial(_work, words, folder, place, command.is_new)
+            status = forked(work, folder / LOG, moment)
             _check_status(status, folder)
-            words, phase = _next_words(command.words, place)
-            kills.update([phase] if status is None else [])
+            words, phase = _next_words(command.words, place, before)
+            kills.update([phase + ", new process" * command.is_new] if status is None else [])
             if not words:
                 break
         if words:
-            _finish(words, folder, place)
+            _finish(words, folder, place, command.is_new)
         if (place / MODEL).read_bytes() != command.model:
             raise Broken("the model has other bits than that of an undisturbed run")
         _check_left(_tree(place) - _tree(place / CACHE, CACHE), {MODEL}, "the model")
         _check_left(_cached(place), command.cached, "the cache")
 
 
-def _next_words(words: list[str], place: Path) -> tuple[list[str], str]:
+def _next_words(words: list[str], place: Path, before: set[tuple] = frozenset()) -> tuple[list[str], str]:
     """What a user would write after a kill, nothing if the run is finished and has its report; and what was hit."""
+    written = {name for name, *_ in _stamps(place) - before}
     if not (place / MODEL).exists():
-        has_images = any(not path.name.startswith(".") for path in (place / CACHE / "images").glob("*"))
-        learning = "computing and caching features" if "deepscat" in words else "before the first save"
-        return words, learning if has_images else "starting and decoding"
+        return words, _hit(
+            written, "starting", "computing features" if "deepscat" in words else "before the first save"
+        )
     model = load_model(place / MODEL)  # complete, whenever the kill was
     try:
         check_resumable(model, MODEL)
     except ModelFileError:
         return [], "ending"
-    phase = "reporting" if model.resume is None else "training and saving"
-    return ["train", "--resume", str(place / MODEL)], phase
+    is_trained = model.resume is None
+    phase = "reporting" if is_trained else "training" if MODEL in written else "resuming"
+    return ["train", "--resume", str(place / MODEL)], _hit(written, phase, phase)
 
 
-def _finish(words: list[str], folder: Path, place: Path) -> None:
-    _check_status(forked(lambda: _work(words, folder, place), folder / LOG), folder)
+def _hit(written: set[str], phase: str, with_pictures: str) -> str:
+    """What a kill hit, by what the process has written: unfinished files tell, else the phase."""
+    folders = [os.path.split(name) for name in written]
+    if any(f"{os.sep}{BUILDING}" in name for name in written):
+        return "decoding"
+    if any(name.startswith(TEMPORARY) for _, name in folders):
+        return "saving"
+    if any(name.endswith(("-journal", "-wal")) for _, name in folders):
+        return "caching features"
+    return with_pictures if any(folder.startswith(os.path.join(CACHE, "images")) for folder, _ in folders) else phase
+
+
+def _finish(words: list[str], folder: Path, place: Path, is_new: bool) -> None:
+    _check_status(forked(lambda: _work(words, folder, place, is_new), folder / LOG), folder)
     if not (place / MODEL).exists():
         raise Broken("there is no model file")
 
@@ -130,14 +163,18 @@ def _check_status(status: int | None, folder: Path) -> None:
         raise Broken(f"exit status {status}: {(folder / LOG).read_text(errors='replace')[-250:]}")
 
 
-def _work(words: list[str], folder: Path, place: Path) -> None:
-    """Run a command of tigra in this process; it saves after every step."""
+def _work(words: list[str], folder: Path, place: Path, is_new: bool = False) -> None:
+    """Run a command of tigra, which saves after every step, in this process, or put a new one in its place."""
     (place / MODEL).parent.mkdir(exist_ok=True)
     os.environ["TIGRA_CACHE"] = str(place / CACHE)
     os.chdir(folder)
-    runs.perform.__defaults__ = (None, None, 0.0, None)
     out = [] if "--resume" in words else ["--out", str(place / MODEL)]
-    main([*words, *out, "--threads", "2"], standalone_mode=False)
+    words = [*words, *out, "--threads", "2"]
+    if is_new:
+        Path(EAGER).write_text(f"from tigra.experiments import runs\nruns.perform.__defaults__ = {AT_EVERY_STEP}\n")
+        os.execv(sys.executable, [sys.executable, "-m", "tigra", *words, "--import", EAGER])
+    runs.perform.__defaults__ = AT_EVERY_STEP
+    main(words, standalone_mode=False)
 
 
 @contextlib.contextmanager
@@ -157,6 +194,12 @@ def _as_it_was() -> Iterator[None]:
 def _tree(folder: Path, before: str = "") -> set[str]:
     """All files below a folder, by their names in it, with something before them."""
     return {os.path.join(before, path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def _stamps(folder: Path) -> set[tuple]:
+    """Name, file number and time of all files below a folder."""
+    found = ((name, os.stat(folder / name)) for name in _tree(folder))
+    return {(name, stat.st_ino, stat.st_mtime_ns) for name, stat in found}
 
 
 def _cached(place: Path) -> set[str]:

@@ -1,8 +1,10 @@
 """A short attack by kill -9, and what it would notice."""
 
 import os
+import subprocess
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +19,35 @@ def test_a_forked_process_can_be_killed_and_tells_its_status(tmp_path):
     assert forked(lambda: 1 / 0, log) == 70 and "ZeroDivisionError" in log.read_text()
 
 
+def test_a_process_is_killed_with_all_that_it_has_started(tmp_path):
+    def work():
+        (tmp_path / "pid").write_text(str(subprocess.Popen(["sleep", "60"]).pid))
+        time.sleep(60)
+
+    assert forked(work, tmp_path / "log", kill_after=0.5) is None
+    state = Path("/proc", (tmp_path / "pid").read_text(), "stat")
+    end = time.monotonic() + 10
+    while state.exists() and state.read_text().split()[2] != "Z" and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+def test_kills_are_told_apart_by_what_was_written():
+    at_start = ("starting", "computing features")
+    assert kill._hit(set(), *at_start) == "starting"
+    assert kill._hit({"cache/images/.building-12345678/pixels.npy"}, *at_start) == "decoding"
+    assert kill._hit({"cache/images/0f/pixels.npy"}, *at_start) == "computing features"
+    assert (
+        kill._hit({"cache/images/0f/pixels.npy", "cache/scattering/a.sqlite-journal"}, *at_start) == "caching features"
+    )
+    assert kill._hit({"out/model.npz", "out/.tigra-12345678"}, "training", "training") == "saving"
+
+
 @pytest.mark.slow
-def test_killed_runs_end_with_the_same_bits_and_leave_nothing():
+@pytest.mark.parametrize("seed", [0, kill.TURNS.index("new fit")])
+def test_killed_runs_end_with_the_same_bits_and_leave_nothing(seed):
     before = os.getcwd(), os.environ.get("TIGRA_CACHE"), kill.runs.perform.__defaults__
-    outcome = kill.attack(1.0, 0, lambda *_: None)
+    outcome = kill.attack(0.0, seed, lambda *_: None)
     assert outcome.tried >= 1 and not outcome.failures
     assert 1 <= outcome.hits.total() <= kill.MOST_KILLS * outcome.tried
     assert before == (os.getcwd(), os.environ.get("TIGRA_CACHE"), kill.runs.perform.__defaults__)
@@ -31,6 +58,6 @@ def test_other_bits_and_leftovers_are_found(tmp_path):
     kill.draw_pictures(tmp_path / kill.PICTURES)
     command = kill.undisturbed(kill.FIT, tmp_path)._replace(seconds=0.0)
     with pytest.raises(Broken, match="other bits"):
-        kill.attempt([command._replace(model=b"another")], 0, tmp_path, Counter())
+        kill.attempt(command._replace(model=b"another"), 0, tmp_path, Counter())
     with pytest.raises(Broken, match="left beside the cache: .*missing: .*gone"):
-        kill.attempt([command._replace(cached={"gone"})], 0, tmp_path, Counter())
+        kill.attempt(command._replace(cached={"gone"}), 0, tmp_path, Counter())
