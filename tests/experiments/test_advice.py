@@ -34,6 +34,16 @@ def test_few_training_pictures_are_said_with_a_hint_to_folds(arrays):
     assert on_few_images(tigra.load_dataset(arrays(9, 9))) == ()
 
 
+def test_classes_without_validation_pictures_are_said(tmp_path, rng):
+    path, labels = tmp_path / "a.npz", np.repeat([0, 1, 2], 9)
+    arrays = {"train_images": rng.random((27, 6, 6)), "train_labels": labels}
+    np.savez(path, **arrays, val_images=rng.random((4, 6, 6)), val_labels=[1, 1, 1, 1])
+    splits = tigra.load_dataset(str(path))
+    (said,) = on_few_images(splits)
+    assert said.startswith("there is no validation picture of 0, 2, so")
+    assert on_few_images(splits, is_folded=True) == ()
+
+
 def test_the_command_says_few_pictures_first_and_balanced_classes_in_the_protocol(arrays, tmp_path):
     path, model = arrays(4, 30), str(tmp_path / "m.npz")
     done = run("train", path, "--out", model, "--json", *SHORT)
