@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import click
 
 from tigra.baselines.deepscat.deepscat import DeepScat, DeepScatOptions
@@ -16,7 +14,7 @@ from tigra.models.notation import parse_architecture
 from .shared.data_options import Size
 from .shared.options import ModelFile, import_option, json_option, threads_option
 from .shared.output import Progress, print_json, say
-from .shared.pictures import batches_of, invert_option, listed, paths_argument, recursive_option
+from .shared.pictures import Tally, batches_of, invert_option, listed, paths_argument, recursive_option
 from .shared.tables import feature_archive, write_table
 
 SIZE = 32, 32  # of pictures for scattering features, by default
@@ -67,23 +65,21 @@ def features(ctx, model, paths, out, size, recursive, invert, threads, as_json):
     check_writable(out, "the features", source=None if model.startswith("W[") else model)
     loaded = _loaded(model, size)
     names = loaded.network.feature_names()
-    counts: Counter = Counter(pictures=0, errors=0)
+    tally = Tally()
     with Progress() as progress, batches_of(loaded, listed(paths, recursive), invert, threads) as batches:
-        parts = _parts(loaded.network, batches, threads, progress, counts)
+        parts = _parts(loaded.network, batches, threads, progress, tally)
         try:
             (_write_archive if out.endswith(".npz") else _write_csv)(out, names, parts)
         except KeyboardInterrupt:
-            say(f"Stopped; {out} has the rows of the {counts['pictures']} pictures so far.", err=True)
+            say(f"Stopped; {out} has the rows of the {tally.pictures} pictures so far.", err=True)
             ctx.exit(130)
     if as_json:
-        print_json({"model": model, "out": out, "features": len(names), **counts})
+        print_json({"model": model, "out": out, "features": len(names), **tally.counts})
     else:
-        n_good = counts["pictures"] - counts["errors"]
+        n_good = tally.pictures - tally.errors
         say(f"{len(names)} features of {n_good} picture{'' if n_good == 1 else 's'}, {out}")
-    if counts["errors"]:
-        where = "the column error says why" if out.endswith(".csv") else "the array errors says why"
-        say(f"Error: {counts['errors']} of {counts['pictures']} pictures could not be read; {where}.", err=True)
-        ctx.exit(1)
+    tally.tell("the column error" if out.endswith(".csv") else "the array errors")
+    ctx.exit(1 if tally.errors else 0)
 
 
 def _loaded(model: str, size) -> Model:
@@ -100,13 +96,14 @@ def _loaded(model: str, size) -> Model:
     return Model(DeepScat(DeepScatOptions(architecture=f"{model}-PCA[1]", image_shape=size or SIZE, n_classes=2)))
 
 
-def _parts(network, batches, threads, progress, counts):
+def _parts(network, batches, threads, progress, tally: Tally):
     """Yield (paths, errors, features) of some pictures at a time."""
     progress.show("reading")
     for paths, errors, images in batches:
         yield paths, errors, network.features(images, threads) if len(images) else images[:0]
-        counts.update(pictures=len(paths), errors=sum(map(bool, errors)))
-        progress.show(f"{counts['pictures']} pictures")
+        for error in errors:
+            tally.add(error)
+        progress.show(f"{tally.pictures} pictures")
 
 
 def _write_csv(out, names, parts) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -27,7 +26,7 @@ from .shared.options import (
     threads_option,
 )
 from .shared.output import Progress, percent, print_json, say
-from .shared.pictures import batches_of, invert_option, listed, paths_argument, recursive_option
+from .shared.pictures import Tally, batches_of, invert_option, listed, paths_argument, recursive_option
 from .shared.processes import current_team
 from .shared.tables import write_table
 
@@ -66,10 +65,10 @@ def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, thr
     """Predict the class of each picture.
 
     MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. PATH is a
-    picture that Pillow can open, or a folder of pictures. Pictures are converted to grey and scaled to
-    the model's image size with their aspect ratio kept. They are read one after the other, so a folder
-    may have any number of them. If a picture cannot be read, the command reports it on standard error
-    or in the table, predicts the others, and ends with exit status 1.
+    picture that Pillow can open, or a folder of pictures. Pictures are read in grey or colour, as in
+    the training, and scaled to the model's image size with their aspect ratio kept. They are read one
+    after the other, so a folder may have any number of them. If a picture cannot be read, the command
+    reports it on standard error or in the table, predicts the others, and ends with exit status 1.
 
     The distance compares a picture with those of the training. It is 1 for the most unusual of 100
     validation pictures; pictures beyond that are said to be unlike the training.
@@ -91,9 +90,9 @@ def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, thr
         else:
             results = predictions(files, how, progress, Judge(loaded, reject, explain))
         if csv_file:
-            counts = _table(ctx, csv_file, loaded.network.class_names, results)
-            _tell(model, csv_file, counts, as_json)
-            n_bad = counts["errors"]
+            tally = _table(ctx, csv_file, loaded.network.class_names, results)
+            _tell(model, csv_file, tally, as_json)
+            n_bad = tally.errors
         else:
             n_bad = _print(model, results, as_json, progress)
     ctx.exit(1 if n_bad else 0)
@@ -193,11 +192,11 @@ def _print(model, results, as_json, progress) -> int:
     return n_bad
 
 
-def _table(ctx, path, class_names, results) -> Counter:
+def _table(ctx, path, class_names, results) -> Tally:
     """Write a CSV file as the results come; Ctrl-C keeps the rows so far."""
     first, last = ("path", "label", "probability"), ("distance", "doubt", "error")
     header = [*first, *distinct_columns(class_names, first + last), *last]
-    counts: Counter = Counter(pictures=0, errors=0)
+    tally = Tally()
 
     def lines():
         yield header
@@ -205,24 +204,22 @@ def _table(ctx, path, class_names, results) -> Counter:
             row = result.get("probabilities", dict.fromkeys(class_names, ""))
             found = [result.get("label") or "", max(row.values()), *row.values()]
             yield [safe_path(result["image"]), *found, *(result.get(name, "") for name in last)]
-            counts.update(pictures=1, errors="error" in result)
+            tally.add(result.get("error", ""))
 
     try:
         write_table(path, lines())
     except KeyboardInterrupt:
-        say(f"Stopped; {path} has the rows of the {counts['pictures']} pictures so far.", err=True)
+        say(f"Stopped; {path} has the rows of the {tally.pictures} pictures so far.", err=True)
         ctx.exit(130)
-    return counts
+    return tally
 
 
-def _tell(model, path, counts, as_json) -> None:
+def _tell(model, path, tally: Tally, as_json) -> None:
     if as_json:
-        print_json({"model": model, "csv": path, **counts})
+        print_json({"model": model, "csv": path, **tally.counts})
     elif path != "-":
-        say(f"{counts['pictures']} picture{'' if counts['pictures'] == 1 else 's'}, {path}")
-    if counts["errors"]:
-        what = f"{counts['errors']} of {counts['pictures']} pictures could not be read"
-        say(f"Error: {what}; the column error says why.", err=True)
+        say(f"{tally.pictures} picture{'' if tally.pictures == 1 else 's'}, {path}")
+    tally.tell("the column error")
 
 
 def _in_words(probabilities: dict[str, float]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import click
 import numpy as np
@@ -18,6 +19,7 @@ from tigra.images.streaming import Batch, Listed, decoded_batches, list_files
 from tigra.model_file import Model
 
 from .model_data import picture_background
+from .output import say
 
 paths_argument = click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 recursive_option = click.option(
@@ -28,6 +30,30 @@ invert_option = click.option(
     is_flag=True,
     help="Invert the pictures. It is not needed: the background is found in each picture.",
 )
+
+
+@dataclass
+class Tally:
+    """How many pictures were read, how many of them could not be, and why the first one could not."""
+
+    pictures: int = 0
+    errors: int = 0
+    first: str = ""
+
+    def add(self, error: str) -> None:
+        """Count a picture; `error` is empty if it could be read."""
+        self.pictures, self.errors, self.first = self.pictures + 1, self.errors + bool(error), self.first or error
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers, for JSON."""
+        return {"pictures": self.pictures, "errors": self.errors}
+
+    def tell(self, where: str) -> None:
+        """Say on standard error how many pictures could not be read, and why the first one could not."""
+        if self.errors:
+            what = f"{self.errors} of {self.pictures} pictures could not be read; {where} says why"
+            say(f"Error: {what}. {'The first: ' if self.errors > 1 else ''}{self.first}", err=True)
 
 
 def reader_of(loaded: Model, invert: bool) -> Callable[[str], np.ndarray]:

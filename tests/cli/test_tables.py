@@ -100,6 +100,18 @@ def test_pictures_are_read_only_a_few_batches_ahead():
     batches.close()
 
 
+def test_the_message_names_the_first_picture_that_cannot_be_read(pictures):
+    for words in (("predict", MODEL, "photos", "--csv", "out.csv"), ("features", MODEL, "photos", "--out", "out.npz")):
+        said = run(*words, expect=1).stderr
+        assert (
+            said.startswith("Error: 1 of 4 pictures could not be read") and "photos/note.txt is not a picture" in said
+        )
+    (Path("photos") / "other.txt").write_text("neither")
+    assert (
+        "says why. The first: photos/note.txt" in run("predict", MODEL, "photos", "--csv", "out.csv", expect=1).stderr
+    )
+
+
 def test_features_have_names_and_are_those_of_the_network(pictures):
     run("features", MODEL, "photos", "--out", "out.csv", expect=1)
     run("features", MODEL, "photos", "--out", "out.npz", expect=1)
