@@ -12,7 +12,7 @@ from PIL import Image
 
 from benchmarks.peers import hog, lbp
 from benchmarks.practice import __main__ as practice
-from benchmarks.practice import contenders, records, sets
+from benchmarks.practice import contenders, few, records, sets
 from benchmarks.practice.contenders import CONTENDERS, Conditions, absence, measured
 from benchmarks.practice.drawing import TEST_FONTS, TRAINING_FONTS
 from benchmarks.practice.sets import SETS, Counts, PictureSet, make, turned_by_interpolation
@@ -150,8 +150,32 @@ def test_the_tables_of_the_page_are_those_of_the_records():
         assert not ours or f" / {sum(run['turned'] for run in ours.values()) / len(ours):.1f} |" in page
 
 
+def test_ideas_for_few_pictures_are_trained_judged_and_recorded(tmp_path, monkeypatch, capsys):
+    short = {"epochs": 0.03, "architecture": "OC[2, 1]-S[2]"}
+    monkeypatch.setattr(few, "IDEAS", {few.RECIPE: short, "rotated": short | {"train_rotations": "random"}})
+    monkeypatch.setattr(few, "JUDGED", 2)
+    out = tmp_path / "few.json"
+    words = ["--sets", "shapes", "--numbers", "3", "--out", str(out)]
+    few.main(words)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 2 + len(few.PATIENCES) and "| 3 | rotated |" in lines[-1]
+    run = json.loads(out.read_text())["shapes, 3, the recipe, 0"]
+    assert run["epochs"] == 12 and set(run["patience"]) == {"0.1", "0.2", "0.3"}  # 3 % of 400 epochs of one step
+    assert run["patience"]["0.1"]["epoch"] <= run["best_epoch"]
+    monkeypatch.setattr(few, "measured", None)  # nothing is computed again
+    few.main(words)
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+def test_the_table_of_few_pictures_is_that_of_the_records():
+    """Else: python -m benchmarks.practice.few --table --write docs/notebook.md."""
+    page = (DOCS / "notebook.md").read_text(encoding="utf-8")
+    results = json.loads((DOCS / "few-pictures.json").read_text(encoding="utf-8"))
+    assert block_of(page, "few pictures") == "\n".join(few.table(results))
+
+
 def test_examples_in_docstrings_hold():
-    for module in (hog, lbp, records):
+    for module in (few, hog, lbp, records):
         results = doctest.testmod(module)
         assert results.attempted > 0 and results.failed == 0
 

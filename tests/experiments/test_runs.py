@@ -120,6 +120,8 @@ def test_the_recipe_for_folders_adapts_to_the_size_and_number_of_the_images():
         assert (network.margin, network.architecture.count("GC[2]")) == (margin, n_blocks)
         assert (side + 2 * margin) % 2**n_blocks == 0
     assert [recipe.for_images((50, 50), n).fit.batch_size for n in (10, 1600, 3000, 10**6)] == [16, 16, 30, 48]
+    assert [recipe.for_images((50, 50), n).least_steps for n in (99, 100)] == [800, 400]
+    assert recipe.with_changes({"epochs": 3}).for_images((50, 50), 50).least_steps == 0  # as given
     given = {"margin": 5, "batch_size": 48, "architecture": "OC[2, 1]-GC[2]-S[2]"}
     changed = recipe.with_changes(given)
     assert changed.for_images((28, 28), 100).network == changed.network and changed.fit.batch_size == 48

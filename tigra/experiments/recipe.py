@@ -14,6 +14,7 @@ from tigra.options import PAIRED_MIXINGS, FitOptions, NetworkOptions
 SMALL_SIDE = 40  # pixels
 FEW_IMAGES = 100, 16  # images for each that is in a batch, and the smallest batch
 LARGEST_FACTOR = 4.0  # of the learning rate for larger batches
+VERY_FEW_IMAGES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,8 @@ class Recipe:
         How to train it.
     least_steps : int
         Train for at least this many steps; small data sets get more epochs.
+    steps_for_few : int
+        The same if there are fewer than 100 images.
     limits_pooling : bool
         For images of unknown size: dynamic pooling keeps at most half of the nodes in the first layer, a quarter in
         the next, and so on.
@@ -42,6 +45,7 @@ class Recipe:
     network: NetworkOptions
     fit: FitOptions
     least_steps: int = 0
+    steps_for_few: int = 0
     limits_pooling: bool = False
     small_architecture: str = ""
     evens_grid: bool = False
@@ -55,6 +59,8 @@ class Recipe:
         2
         >>> replace(recipe, limits_batch=True).for_images((31, 31), 100).fit.batch_size
         16
+        >>> replace(recipe, least_steps=400, steps_for_few=800).for_images((31, 31), 40).least_steps
+        800
         """
         network, fit = self.network, self.fit
         if self.small_architecture and max(image_shape[:2]) <= SMALL_SIDE:
@@ -64,7 +70,8 @@ class Recipe:
         if self.limits_batch:
             for_each, least = FEW_IMAGES
             fit = replace(fit, batch_size=min(fit.batch_size, max(least, n_images // for_each)))
-        return replace(self, network=network, fit=fit)
+        steps = max(self.least_steps, self.steps_for_few) if n_images < VERY_FEW_IMAGES else self.least_steps
+        return replace(self, network=network, fit=fit, least_steps=steps)
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as a JSON-compatible dictionary."""
@@ -117,6 +124,7 @@ class Recipe:
             network=self.network.with_changes(of_network),
             fit=self.fit.with_changes(of_fit),
             least_steps=0 if "epochs" in changes else self.least_steps,
+            steps_for_few=0 if "epochs" in changes else self.steps_for_few,
             limits_pooling=self.limits_pooling and "architecture" not in changes,
             small_architecture="" if "architecture" in changes else self.small_architecture,
             evens_grid=self.evens_grid and "margin" not in changes,

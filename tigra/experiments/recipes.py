@@ -38,6 +38,7 @@ LARGE = "SC[10, 4]-DP[600]-SC[20, 4]-DP[300]-S[12]-FC[500]-FC[300]-FC[100]"  # T
 
 LEAST_STEPS = 600  # for folders with few pictures
 FEWER_STEPS = 400  # of batches of 16 pictures
+STEPS_FOR_FEW = 800  # with fewer than 100 pictures; docs/notebook.md has what they gain
 RECIPE_NAMES = "best", "paper"  # of the networks to compare with
 
 
@@ -156,7 +157,7 @@ RECIPES: dict[str, dict[str, Recipe]] = {
         "best": Recipe(  # docs/notebook.md has what was tried
             network=replace(ORIENTED_PHOTOS, background="auto", margin=2),
             fit=replace(ORIENTED_FIT, epochs=30, class_weights="auto"),
-            **OF_FOLDERS | {"least_steps": FEWER_STEPS},
+            **OF_FOLDERS | {"least_steps": FEWER_STEPS, "steps_for_few": STEPS_FOR_FEW},
             small_architecture=ORIENTED.architecture.replace("S[2]", "S[6]"),
             evens_grid=True,
             limits_batch=True,
