@@ -11,7 +11,7 @@ from tigra.models.notation import parse_architecture
 from tigra.option_fields import unknown_option, warn_deprecated
 from tigra.options import PAIRED_MIXINGS, FitOptions, NetworkOptions
 
-SMALL_SIDE = 40  # pixels
+SMALL_SIDE, LARGE_SIDE = 40, 100  # pixels
 FEW_IMAGES = 100, 16  # images for each that is in a batch, and the smallest batch
 LARGEST_FACTOR = 4.0  # of the learning rate for larger batches
 VERY_FEW_IMAGES = 100
@@ -36,6 +36,8 @@ class Recipe:
         the next, and so on.
     small_architecture : str
         For images of unknown size: the architecture for sides of up to 40 pixels; "" is the usual one.
+    large_architecture : str
+        The same for sides of more than 100 pixels.
     evens_grid : bool
         For images of unknown size: enlarge the margin until blocks of coarsening cover the grid evenly.
     limits_batch : bool
@@ -48,6 +50,7 @@ class Recipe:
     steps_for_few: int = 0
     limits_pooling: bool = False
     small_architecture: str = ""
+    large_architecture: str = ""
     evens_grid: bool = False
     limits_batch: bool = False
 
@@ -65,6 +68,8 @@ class Recipe:
         network, fit = self.network, self.fit
         if self.small_architecture and max(image_shape[:2]) <= SMALL_SIDE:
             network = replace(network, architecture=self.small_architecture)
+        if self.large_architecture and max(image_shape[:2]) > LARGE_SIDE:
+            network = replace(network, architecture=self.large_architecture)
         if self.evens_grid:
             network = replace(network, margin=even_margin(network.architecture, network.margin, image_shape))
         if self.limits_batch:
@@ -127,6 +132,7 @@ class Recipe:
             steps_for_few=0 if "epochs" in changes else self.steps_for_few,
             limits_pooling=self.limits_pooling and "architecture" not in changes,
             small_architecture="" if "architecture" in changes else self.small_architecture,
+            large_architecture="" if "architecture" in changes else self.large_architecture,
             evens_grid=self.evens_grid and "margin" not in changes,
             limits_batch=self.limits_batch and "batch_size" not in changes,
         )

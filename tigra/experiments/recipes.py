@@ -159,6 +159,7 @@ RECIPES: dict[str, dict[str, Recipe]] = {
             fit=replace(ORIENTED_FIT, epochs=30, class_weights="auto"),
             **OF_FOLDERS | {"least_steps": FEWER_STEPS, "steps_for_few": STEPS_FOR_FEW},
             small_architecture=ORIENTED.architecture.replace("S[2]", "S[6]"),
+            large_architecture=ORIENTED_PHOTOS.architecture.replace("-S[6]", "-GC[2]-OC[64, 2]-S[6]"),
             evens_grid=True,
             limits_batch=True,
         ),
