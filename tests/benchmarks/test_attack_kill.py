@@ -47,9 +47,15 @@ def test_kills_are_told_apart_by_what_was_written():
 @pytest.mark.parametrize("seed", [0, kill.TURNS.index("new fit")])
 def test_killed_runs_end_with_the_same_bits_and_leave_nothing(seed):
     before = os.getcwd(), os.environ.get("TIGRA_CACHE"), kill.runs.perform.__defaults__
-    outcome = kill.attack(0.0, seed, lambda *_: None)
-    assert outcome.tried >= 1 and not outcome.failures
-    assert 1 <= outcome.hits.total() <= kill.MOST_KILLS * outcome.tried
+    n_hits = 0
+    for turn in range(5):  # a kill may come after the end of a process
+        outcome = kill.attack(0.0, seed + turn * len(kill.TURNS), lambda *_: None)
+        assert outcome.tried >= 1 and not outcome.failures
+        assert outcome.hits.total() <= kill.MOST_KILLS * outcome.tried
+        n_hits += outcome.hits.total()
+        if n_hits:
+            break
+    assert n_hits
     assert before == (os.getcwd(), os.environ.get("TIGRA_CACHE"), kill.runs.perform.__defaults__)
 
 

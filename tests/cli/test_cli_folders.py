@@ -110,7 +110,7 @@ def test_few_pictures_are_shown_more_often(here, monkeypatch):
     run("train", "shapes", "--out", "few.npz", expect=130)
     run("train", "shapes", "--out", "few.npz", "--batch-size", "5", expect=130)
     run("train", "shapes", "--out", "few.npz", "--epochs", "7", expect=130)
-    assert seen == [100, 34, 7], "400 steps at least: 56 pictures are 4 batches of 16, or 12 of 5"
+    assert seen == [200, 67, 7], "800 steps at least: 56 pictures are 4 batches of 16, or 12 of 5"
 
 
 def test_small_pictures_get_a_smaller_recipe(here):
