@@ -220,7 +220,9 @@ def _chosen(dataset, out, folds, name, threads, settings, load, progress) -> tup
         raise click.UsageError(f"Method {name} has no recipe {settings['recipe']}, only {names}; leave out --recipe.")
     recipe = method.recipe(dataset, settings["recipe"])
     method.check_changes(changes, recipe, spelling)
-    recipe, notes = _changed(recipe, changes)
+    usual = recipe
+    notes: tuple[str, ...] = ()
+    recipe = recipe.with_changes(changes) if changes else recipe
     if settings["size"] == "auto":
         chosen = choose_size(dataset, method, recipe, threads)
         settings["size"], notes = chosen.size, (*notes, chosen.words)
@@ -237,6 +239,9 @@ def _chosen(dataset, out, folds, name, threads, settings, load, progress) -> tup
     if settings["size"]:
         method.check_size(recipe, settings["size"])
     splits = load(dataset, seed=settings["seed"], interpolation=settings["interpolation"], **of_data)
+    if "batch_size" in changes and "learning_rate" not in changes and isinstance(recipe, Recipe):
+        recipe, words = _for_batches(recipe, usual, len(splits.train.labels))
+        notes += words
     if is_own_data(dataset):
         notes += on_few_images(splits, bool(folds))
     splits = replace(splits, notes=(*notes, *splits.notes)) if notes else splits
@@ -244,19 +249,17 @@ def _chosen(dataset, out, folds, name, threads, settings, load, progress) -> tup
     return method, recipe, splits
 
 
-def _changed(recipe, changes: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
-    """Return the recipe with the given options, and what follows from them: the learning rate of larger batches."""
-    notes: tuple[str, ...] = ()
-    if "batch_size" in changes and "learning_rate" not in changes and isinstance(recipe, Recipe):
-        network, fit, size = recipe.with_changes(changes).network, recipe.fit, changes["batch_size"]
-        rate = replace(recipe, network=network).rate_for(size)
-        if rate != fit.learning_rate:
-            changes = changes | {"learning_rate": rate}
-            words = f"the learning rate is {rate:.3g}, not {fit.learning_rate:g}, because batches have {size} images,"
-            words += f" not {fit.batch_size} as in the recipe"
-            too_large = size > LARGEST_FACTOR * fit.batch_size
-            notes = (words + "; such large batches also need more --epochs" * too_large,)
-    return (recipe.with_changes(changes) if changes else recipe), notes
+def _for_batches(recipe: Recipe, usual: Recipe, n_images: int) -> tuple[Recipe, tuple[str, ...]]:
+    """Return the recipe with the learning rate for its batches, if they are larger than the usual ones, and a note."""
+    size, fit = min(recipe.fit.batch_size, n_images), usual.fit
+    rate = replace(usual, network=recipe.network).rate_for(size)
+    if rate == fit.learning_rate:
+        return recipe, ()
+    words = f"the learning rate is {rate:.3g}, not {fit.learning_rate:g}, because batches have {size} images,"
+    words += f" not {fit.batch_size} as in the recipe"
+    too_large = size > LARGEST_FACTOR * fit.batch_size and not usual.least_steps
+    words += "; such large batches also need more --epochs" * too_large
+    return replace(recipe, fit=replace(recipe.fit, learning_rate=rate)), (words,)
 
 
 def _of_both(dataset, method, settings, of_data) -> dict:

@@ -1,5 +1,7 @@
 """Images that are not in memory train, validate and predict to the same bits as those that are."""
 
+import os
+import signal
 import threading
 
 import numpy as np
@@ -65,6 +67,19 @@ def test_images_are_prepared_while_the_batch_before_is_trained_on(both, small_ne
         threads.append(set(names))
     np.testing.assert_array_equal(*parameters)
     assert len(threads[0]) == 1 and any("ThreadPoolExecutor" in name for name in threads[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_forked_between_epochs_goes_on(both, small_network):
+    """The thread that prepares images exists only in the parent, so there must be none between epochs."""
+    options = FitOptions(epochs=2, batch_size=16, jitter=0.1)
+    run = tigra.Training(small_network(), Pair(both[1]), options, 2)
+    epochs = run.run()
+    next(epochs)
+    if (child := os.fork()) == 0:
+        signal.alarm(60)  # ends the child if it waits for a thread
+        os._exit(len(list(epochs)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(list(epochs)) == 1
 
 
 def test_an_error_ahead_is_raised_by_its_batch_and_ends_the_thread(both, small_network):

@@ -127,7 +127,8 @@ class MapNorm(BatchNorm):
 
     def forward(self, x: GraphSignal) -> GraphSignal:
         """x (K, N, B)  ->  z (K, N, B)."""
-        if self.is_predicting and x.values.shape[2:] == (1,) and frames_of(self.graph, 1, x.values.dtype):
+        is_single = self.is_predicting and isinstance(x, GraphSignal) and x.values.shape[2:] == (1,)
+        if is_single and frames_of(self.graph, 1, x.values.dtype):
             return self._single(x)
         values, shape = self._values(x), x.values.shape
         count, mean, variance = self._statistics(x)

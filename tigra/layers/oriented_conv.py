@@ -54,7 +54,7 @@ class OrientedConv(Layer):
     1.0
     """
 
-    micro_batch = 24  # half of the batches of the recipes: two threads share them evenly
+    micro_batch = 24  # half of the batches of most recipes, so that two threads share them evenly
 
     def __init__(self, graph: Graph, alpha, pairs):
         if np.ndim(pairs) != 3 or np.shape(pairs)[0] != 2 or np.shape(pairs)[2] % 2 or not np.size(pairs):

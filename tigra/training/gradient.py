@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -15,6 +17,7 @@ from tigra.models.network import Network
 from tigra.models.workers import Workers, micro_batches
 from tigra.processes.team import Team
 
+PARTS_AHEAD = 8  # micro-batches that are prepared ahead
 PARTS_AT_ONCE = 64  # micro-batches whose gradients are in memory at the same time
 
 
@@ -40,17 +43,19 @@ class BatchGradient:
         self.images, self.labels = train
         self._images, self._space = Ahead(self.images, is_used=False), Workspace()
 
-    def open(self, threads: int) -> None:
-        """Begin to prepare images ahead of their batch, if that takes time and there are several threads."""
+    @contextlib.contextmanager
+    def ahead(self, threads: int) -> Iterator[None]:
+        """Prepare announced images ahead of their batch, if that takes time and there are several threads."""
         self._images = Ahead(self.images, threads > 1 and self.images.takes_time)
-
-    def close(self) -> None:
-        """End the thread that `open` has started."""
-        self._images.close()
+        try:
+            yield
+        finally:
+            self._images.close()
 
     def announce(self, batch: np.ndarray) -> None:
-        """Begin to prepare the images of the next batch, which may be empty."""
-        for part in (part for some in self._groups(len(batch)) for part in self._mine(some)):
+        """Begin to prepare the first images of the next batch, which may be empty."""
+        parts = [part for some in self._groups(len(batch)) for part in self._mine(some)]
+        for part in parts[:PARTS_AHEAD]:
             self._images.announce(batch[part])
 
     def __call__(self, batch: np.ndarray, workers: Workers, replicas: list[Network]):

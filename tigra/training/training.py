@@ -173,18 +173,16 @@ class Training:
         if self.current is not None:
             self.network.learned = self.current
             self.current = None
-        self.gradient.open(self.threads)
         try:
             workers = Workers(self.threads)
             replicas = [self.network.replica(keeps_results=False, training=True) for _ in range(self._n_replicas)]
             while not self.is_finished:
-                with workers:  # per epoch: BLAS must not be limited while the caller handles the record
+                with workers, self.gradient.ahead(self.threads):  # per epoch: the caller may use BLAS, or fork
                     is_whole = yield from self._run_epoch(workers, replicas)
                 if not is_whole:
                     break
                 yield self.history[-1]
         finally:
-            self.gradient.close()
             self.current = self.network.learned
             if self.best is not None:
                 self.network.learned = self.best
