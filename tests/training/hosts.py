@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ while [ "${1#-}" != "$1" ]; do shift; done  # options of ssh
 place="NAME${1##*.}"; shift
 exec ip netns exec "$place" sh -c "$*"
 """
+CABLE = "cable"  # its device, on either host
 BY_TCP = "FI_PROVIDER=tcp", "UCX_TLS=tcp,self"  # for the two libraries that MPICH may use
+PATIENCE = 10.0  # seconds for a cable to carry
 
 
 class Hosts:
@@ -21,7 +24,6 @@ class Hosts:
 
     def __init__(self, folder: Path):
         self.names = [f"tigra-{os.getpid()}-{number}" for number in (1, 2)]
-        self.devices = [f"tg{os.getpid()}.{number}" for number in (1, 2)]
         self.ssh = folder / "ssh"
         self.ssh.write_text(SSH.replace("NAME", self.names[0][:-1]))
         self.ssh.chmod(0o755)
@@ -34,19 +36,25 @@ class Hosts:
 
     def sent(self) -> int:
         """Bytes that the first host has sent."""
-        path = f"/sys/class/net/{self.devices[0]}/statistics/tx_bytes"
-        return int(_run("ip", "netns", "exec", self.names[0], "cat", path).stdout)
+        return int(self._read(self.names[0], "statistics/tx_bytes"))
 
     def connect(self) -> None:
         """Make the namespaces and the cable."""
         for name in self.names:
             _run("ip", "netns", "add", name)
-        one, other = zip(self.devices, self.names, strict=True)
-        _run("ip", "link", "add", one[0], "netns", one[1], "type", "veth", "peer", "name", other[0], "netns", other[1])
-        for number, (device, name) in enumerate((one, other), start=1):
-            _run("ip", "-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", device)
-            _run("ip", "-n", name, "link", "set", device, "up")
+        one, other = self.names
+        _run("ip", "link", "add", CABLE, "netns", one, "type", "veth", "peer", "name", CABLE, "netns", other)
+        for number, name in enumerate(self.names, start=1):
+            _run("ip", "-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", CABLE)
+            _run("ip", "-n", name, "link", "set", CABLE, "up")
             _run("ip", "-n", name, "link", "set", "lo", "up")
+        end = time.monotonic() + PATIENCE
+        # Linux takes up to a second to report a new cable as running, and MPICH ignores it until then
+        while time.monotonic() < end and any(self._read(name, "operstate") != "up" for name in self.names):
+            time.sleep(0.01)
+
+    def _read(self, name: str, about: str) -> str:
+        return _run("ip", "netns", "exec", name, "cat", f"/sys/class/net/{CABLE}/{about}").stdout.strip()
 
     def remove(self) -> None:
         """Remove the namespaces, and the cable with them."""
