@@ -12,7 +12,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from benchmarks.contenders import NO_TORCH, NOT_COMPILED, RATE
-from benchmarks.harness import Contestant, assert_same, take_turns
+from benchmarks.harness import Contestant, Mismatch, assert_same, take_turns
 from benchmarks.machine import set_threads, torch_or_none
 from benchmarks.peers.onnx_peer import OnnxPeer
 from benchmarks.peers.tigra_peer import TigraPeer
@@ -152,7 +152,7 @@ def _checked_peers(problem, settings, threads, report) -> list:
         try:
             peer = peer_class(problem.network(), RATE)
             check(peer, problem)
-        except AssertionError:
+        except Mismatch:
             raise
         except Exception as error:
             if not getattr(peer_class, "may_not_run", False):

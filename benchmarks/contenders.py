@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.harness import assert_same
+from benchmarks.harness import Mismatch, assert_same
 from benchmarks.machine import set_threads, torch_or_none
 from benchmarks.peers.plan import Plan
 from benchmarks.peers.scipy_path import ScipyPeer
@@ -88,7 +88,7 @@ def checked_peers(problem: Problem, settings: Settings, threads: int, say) -> li
         try:
             peer = peer_class(Plan.of(problem.network()), RATE)
             check_peer(peer, problem, "float32")
-        except AssertionError:
+        except Mismatch:
             raise
         except Exception as error:
             if not getattr(peer_class, "may_not_run", False):

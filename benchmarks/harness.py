@@ -130,6 +130,10 @@ def exponent(sizes, seconds, share: float = 0.5) -> float:
     return float(np.polyfit(logs[upper], log_seconds[upper], 1)[0])
 
 
+class Mismatch(AssertionError):
+    """A contestant computes something else; PyTorch raises plain AssertionErrors where it merely cannot run."""
+
+
 def relative_error(got, wanted) -> float:
     """Norm of the difference, divided by the norm of what is wanted."""
     got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
@@ -137,10 +141,10 @@ def relative_error(got, wanted) -> float:
 
 
 def assert_same(what: str, got, wanted, tolerance: float) -> float:
-    """A fast wrong answer is no result: raise AssertionError unless the relative error is within the tolerance."""
+    """A fast wrong answer is no result: raise Mismatch unless the relative error is within the tolerance."""
     if np.shape(got) != np.shape(wanted):
-        raise AssertionError(f"{what}: shape {np.shape(got)} instead of {np.shape(wanted)}.")
+        raise Mismatch(f"{what}: shape {np.shape(got)} instead of {np.shape(wanted)}.")
     error = relative_error(got, wanted)
     if not error <= tolerance:  # NaN is wrong, too
-        raise AssertionError(f"{what}: relative error {error:.1e}, allowed {tolerance:.0e}.")
+        raise Mismatch(f"{what}: relative error {error:.1e}, allowed {tolerance:.0e}.")
     return error

@@ -1,17 +1,24 @@
-"""Oriented networks in PyTorch, the default networks of tigra: idiomatic, channels last, by hand, compiled."""
+"""Oriented networks in PyTorch, the default networks of tigra: idiomatic, channels last, by hand, compiled.
+
+A network is a `Sequential` of modules, one for each layer of tigra. Their weights are parameters; stencils, offsets and
+running averages are constant buffers. A forward is therefore a function of tensors alone, as torch.compile wants it.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional
 
 from tigra.layers import Coarsen, Dense, FeatureNorm, Logarithm, MapNorm, OrientedConv, ReLU, Statistics
 from tigra.layers.map_norm import EPSILON, FEATURE_EPSILON
 from tigra.models.network import Network
 
+# --- stencils -----------------------------------------------------------------------------------------------
 
-class Stencil(torch.autograd.Function):
+
+class Adjoint(torch.autograd.Function):
     """The same 3x3 stencils for all maps; backward is a forward with the turned stencils, which autograd does not know.
 
     sign : 1 for symmetric stencils, -1 for antisymmetric ones
@@ -32,6 +39,203 @@ class Stencil(torch.autograd.Function):
         return ctx.sign * functional.conv2d(grad, weight, padding=1, groups=len(weight)), None, None
 
 
+class Filter(nn.Module):
+    """A 3x3 stencil, the same for all maps, as a depthwise convolution."""
+
+    def __init__(self, stencil: np.ndarray, n_maps: int, dtype):
+        super().__init__()
+        weight = torch.tensor(stencil, dtype=dtype)
+        self.register_buffer("weight", weight.expand(n_maps, 1, 3, 3).contiguous())
+
+    def forward(self, x):
+        """(B, K, H, W) -> (B, K, H, W)"""
+        return functional.conv2d(x, self.weight, padding=1, groups=x.shape[1])
+
+
+class FilterByHand(Filter):
+    """The same with `Adjoint`."""
+
+    def __init__(self, stencil: np.ndarray, n_maps: int, dtype):
+        super().__init__(stencil, n_maps, dtype)
+        self.sign = 1 if np.array_equal(stencil, stencil[::-1, ::-1]) else -1
+
+    def forward(self, x):
+        """(B, K, H, W) -> (B, K, H, W)"""
+        return Adjoint.apply(x, self.weight, self.sign)
+
+
+def stencils(weight: float) -> dict[str, np.ndarray]:
+    """3x3 stencils of L, I - L/2, and the two components of D."""
+    straight, diagonal, slope = 1 / (4 + 4 * weight), weight / (4 + 4 * weight), 1 / (2 + 4 * weight)
+    laplacian = -np.array([[diagonal, straight, diagonal], [straight, -1, straight], [diagonal, straight, diagonal]])
+    across = slope * np.array([[-weight, 0, weight], [-1, 0, 1], [-weight, 0, weight]])
+    identity = np.zeros((3, 3))
+    identity[1, 1] = 1
+    return {"L": laplacian, "I - L/2": identity - laplacian / 2, "D_x": across, "D_y": across.T}
+
+
+# --- layers -------------------------------------------------------------------------------------------------
+
+
+class LayerModule(nn.Module):
+    """A layer of tigra as a module: its parameters, its state as buffers, and the filters that it names."""
+
+    filters: tuple[str, ...] = ()
+
+    def __init__(self, layer, n_maps: int, filter_class: type[nn.Module], dtype):
+        super().__init__()
+        for name, array in layer.params.items():
+            self.register_parameter(name, nn.Parameter(torch.tensor(array)))
+        for name, array in layer.state.items():
+            self.register_buffer(name, torch.tensor(array))
+        found = stencils(layer.graph.diagonal_weight) if self.filters else {}
+        n_filtered = {"D_x": 2 * n_maps, "D_y": 2 * n_maps}  # the pairs, as many as maps
+        self.filtered = nn.ModuleList(
+            filter_class(found[name], n_filtered.get(name, n_maps), dtype) for name in self.filters
+        )
+        self.prepare(layer)
+
+    def prepare(self, layer) -> None:
+        """Take over what else the layer has."""
+
+
+class OrientedConvModule(LayerModule):
+    """`tigra.layers.OrientedConv` with 1x1 convolutions."""
+
+    filters = "L", "D_x", "D_y"
+
+    def prepare(self, layer):
+        """The degree of the filters."""
+        self.degree, self.n_pairs = layer.degree, layer.n_pairs
+
+    def forward(self, y):
+        """(B, K_in, H, W) -> (B, K_out, H, W)"""
+        laplacian, across, down = self.filtered
+        powers = [y]
+        for _ in range(self.degree):
+            powers.append(laplacian(powers[-1]))
+        pairs = functional.conv2d(torch.cat(powers[:2], 1), self.pairs.reshape(2 * self.n_pairs, -1, 1, 1))
+        (a_x, b_x), (a_y, b_y) = across(pairs).chunk(2, 1), down(pairs).chunk(2, 1)
+        terms = torch.cat([*powers, a_x * b_x + a_y * b_y, a_x * b_y - a_y * b_x], 1)
+        return functional.conv2d(terms, self.alpha[:, :, None, None])
+
+
+class MapNormModule(LayerModule):
+    """`tigra.layers.MapNorm`, without keeping running averages."""
+
+    filters = ("I - L/2",)
+
+    def prepare(self, layer):
+        """The steps of diffusion."""
+        self.diffusion = layer.diffusion
+
+    def forward(self, x):
+        """(B, K, H, W) -> (B, K, H, W)"""
+        if self.training:
+            variance, mean = torch.var_mean(x, (0, 2, 3), correction=0)
+        else:
+            mean, variance = self.running_mean / self.total, self.running_variance / self.total
+        scale = self.gamma * torch.rsqrt(variance + EPSILON)
+        shift = self.beta - mean * scale
+        z = functional.relu(x * scale[:, None, None] + shift[:, None, None])
+        z = z - functional.relu(shift)[:, None, None]
+        for _ in range(self.diffusion):
+            z = self.filtered[0](z)
+        return z
+
+
+class CoarsenModule(LayerModule):
+    """`tigra.layers.Coarsen` of grids with even sides."""
+
+    filters = ("I - L/2",)
+
+    def forward(self, y):
+        """(B, K, H, W) -> (B, K, H/2, W/2)"""
+        return functional.avg_pool2d(self.filtered[0](y), 2)
+
+
+class StatisticsModule(LayerModule):
+    """`tigra.layers.Statistics`."""
+
+    filters = ("L",)
+
+    def prepare(self, layer):
+        """The highest order."""
+        self.max_order = layer.max_order
+
+    def forward(self, z):
+        """(B, K, H, W) -> (B, F)"""
+        before, now, found = None, z, []
+        for order in range(self.max_order + 1):
+            if order:
+                step = self.filtered[0](now) - now
+                before, now = now, step if before is None else 2 * step - before
+            size = now.abs()
+            found.append(torch.stack([size.mean((2, 3)), size.var((2, 3), correction=0)], 2))
+        return torch.stack(found, 2).flatten(1)
+
+
+class LogarithmModule(LayerModule):
+    """`tigra.layers.Logarithm`."""
+
+    def forward(self, x):
+        """(B, F) -> (B, F)"""
+        return torch.log(x + self.offset)
+
+
+class FeatureNormModule(LayerModule):
+    """`tigra.layers.FeatureNorm`, without keeping running averages."""
+
+    def forward(self, x):
+        """(B, F) -> (B, F)"""
+        if self.training:
+            variance, mean = torch.var_mean(x, 0, correction=0)
+        else:
+            mean, variance = self.running_mean / self.total, self.running_variance / self.total
+        return (x - mean) * torch.rsqrt(variance + FEATURE_EPSILON)
+
+
+class DenseModule(LayerModule):
+    """`tigra.layers.Dense`."""
+
+    def forward(self, x):
+        """(B, F) -> (B, G)"""
+        return functional.linear(x, self.weight, self.bias)
+
+
+class ReLUModule(LayerModule):
+    """`tigra.layers.ReLU`."""
+
+    def forward(self, x):
+        """(B, F) -> (B, F)"""
+        return functional.relu(x)
+
+
+MODULES: dict[type, type[LayerModule]] = {
+    OrientedConv: OrientedConvModule,
+    MapNorm: MapNormModule,
+    Coarsen: CoarsenModule,
+    Statistics: StatisticsModule,
+    Logarithm: LogarithmModule,
+    FeatureNorm: FeatureNormModule,
+    Dense: DenseModule,
+    ReLU: ReLUModule,
+}
+
+
+def modules(network: Network, filter_class: type[nn.Module]) -> nn.Sequential:
+    """The layers of a network."""
+    found, n_maps = [], 1
+    dtype = torch.from_numpy(np.empty(0, network.dtype)).dtype
+    for layer in network.layers:
+        found.append(MODULES[type(layer)](layer, n_maps, filter_class, dtype))
+        n_maps = len(layer.params["alpha"]) if "alpha" in layer.params else n_maps
+    return nn.Sequential(*found)
+
+
+# --- what is raced ------------------------------------------------------------------------------------------
+
+
 class IdiomaticOriented:
     """Maps (B, K, H, W), autograd, depthwise convolutions for L and D, 1x1 convolutions for the weights.
 
@@ -40,28 +244,19 @@ class IdiomaticOriented:
 
     name = "PyTorch, idiomatic"
     layout = torch.contiguous_format
-    fused = by_hand = compiled = False
+    filter_class: type[nn.Module] = Filter
+    fused = False
 
     def __init__(self, network: Network, rate: float):
-        self.layers = network.layers
-        self.params = [
-            {name: torch.tensor(array, requires_grad=True) for name, array in layer.params.items()}
-            for layer in network.layers
-        ]
-        self.tensors = [tensor for params in self.params for tensor in params.values()]
-        self.dtype = torch.tensor(np.zeros(0, network.dtype)).dtype
         self.shape = network.options.grid_shape
-        self.is_training = True
-        self.stencils: dict = {}
-        self.adam = torch.optim.Adam(self.tensors, lr=rate, fused=self.fused)
-        self.run = torch.compile(self.forward) if self.compiled else self.forward
-
-    # --- what is raced --------------------------------------------------------------------------------------
+        self.network = modules(network, self.filter_class)
+        self.adam = torch.optim.Adam(self.network.parameters(), lr=rate, fused=self.fused)
+        self.run = self.network
 
     def loss_and_gradient(self, rows, labels):
         """Loss, and its gradient as one vector."""
         loss = self._backward(rows, labels)
-        return loss, np.concatenate([tensor.grad.numpy().ravel() for tensor in self.tensors])
+        return loss, np.concatenate([tensor.grad.numpy().ravel() for tensor in self.network.parameters()])
 
     def step(self, rows, labels) -> float:
         """One training step; returns the loss before it."""
@@ -71,13 +266,12 @@ class IdiomaticOriented:
 
     def scores(self, rows) -> np.ndarray:
         """(B, N) -> (B, n_classes), with running averages."""
-        self.is_training = False
+        self.network.eval()
         with torch.inference_mode():
-            found = self.run(self._maps(rows)).numpy()
-        self.is_training = True
-        return found
+            return self.run(self._maps(rows)).numpy()
 
     def _backward(self, rows, labels) -> float:
+        self.network.train()
         self.adam.zero_grad(set_to_none=True)
         loss = functional.cross_entropy(self.run(self._maps(rows)), torch.from_numpy(labels))
         loss.backward()
@@ -85,87 +279,6 @@ class IdiomaticOriented:
 
     def _maps(self, rows):
         return torch.from_numpy(rows).reshape(len(rows), 1, *self.shape).contiguous(memory_format=self.layout)
-
-    # --- the layers -----------------------------------------------------------------------------------------
-
-    def forward(self, x):
-        """Images (B, 1, H, W) -> scores (B, n_classes)."""
-        steps = {
-            OrientedConv: self._oriented_conv,
-            MapNorm: self._map_norm,
-            Coarsen: lambda layer, params, x: functional.avg_pool2d(self._smooth(layer, x), 2),
-            Statistics: self._statistics,
-            Logarithm: lambda layer, params, x: torch.log(x + torch.as_tensor(layer.state["offset"])),
-            FeatureNorm: self._feature_norm,
-            Dense: lambda layer, params, x: functional.linear(x, params["weight"], params["bias"]),
-            ReLU: lambda layer, params, x: functional.relu(x),
-        }
-        for layer, params in zip(self.layers, self.params, strict=True):
-            x = steps[type(layer)](layer, params, x)
-        return x
-
-    def _oriented_conv(self, layer, params, y):
-        powers = [y]
-        for _ in range(layer.degree):
-            powers.append(self._laplacian(layer, powers[-1]))
-        pairs = functional.conv2d(torch.cat(powers[:2], 1), params["pairs"].reshape(2 * layer.n_pairs, -1, 1, 1))
-        across, down = self._gradient(layer, pairs)
-        (a_x, b_x), (a_y, b_y) = across.chunk(2, 1), down.chunk(2, 1)
-        terms = torch.cat([*powers, a_x * b_x + a_y * b_y, a_x * b_y - a_y * b_x], 1)
-        return functional.conv2d(terms, params["alpha"][:, :, None, None])
-
-    def _map_norm(self, layer, params, x):
-        if self.is_training:
-            variance, mean = torch.var_mean(x, (0, 2, 3), correction=0)
-        else:
-            mean, variance = self._running(layer)
-        scale = params["gamma"] * torch.rsqrt(variance + EPSILON)
-        shift = params["beta"] - mean * scale
-        z = functional.relu(x * scale[:, None, None] + shift[:, None, None])
-        z = z - functional.relu(shift)[:, None, None]
-        for _ in range(layer.diffusion):
-            z = self._smooth(layer, z)
-        return z
-
-    def _statistics(self, layer, params, z):
-        before, now, found = None, z, []
-        for order in range(layer.max_order + 1):
-            if order:
-                step = self._laplacian(layer, now) - now
-                before, now = now, step if before is None else 2 * step - before
-            size = now.abs()
-            found.append(torch.stack([size.mean((2, 3)), size.var((2, 3), correction=0)], 2))
-        return torch.stack(found, 2).flatten(1)
-
-    def _feature_norm(self, layer, params, x):
-        if self.is_training:
-            variance, mean = torch.var_mean(x, 0, correction=0)
-        else:
-            mean, variance = self._running(layer)
-        return (x - mean) * torch.rsqrt(variance + FEATURE_EPSILON)
-
-    def _running(self, layer):
-        return (torch.as_tensor(layer.state[f"running_{name}"] / layer.state["total"]) for name in ("mean", "variance"))
-
-    # --- stencils -------------------------------------------------------------------------------------------
-
-    def _laplacian(self, layer, x):
-        return self._filtered(x, "L", layer.graph, 1)
-
-    def _smooth(self, layer, x):
-        return self._filtered(x, "I - L/2", layer.graph, 1)
-
-    def _gradient(self, layer, x):
-        return self._filtered(x, "D_x", layer.graph, -1), self._filtered(x, "D_y", layer.graph, -1)
-
-    def _filtered(self, x, name, graph, sign):
-        key = name, graph.diagonal_weight, x.shape[1]
-        if key not in self.stencils:
-            stencil = torch.tensor(_stencils(graph.diagonal_weight)[name], dtype=self.dtype)
-            self.stencils[key] = stencil.expand(x.shape[1], 1, 3, 3).contiguous()
-        if self.by_hand:
-            return Stencil.apply(x, self.stencils[key], sign)
-        return functional.conv2d(x, self.stencils[key], padding=1, groups=x.shape[1])
 
 
 class ChannelsLastOriented(IdiomaticOriented):
@@ -176,27 +289,18 @@ class ChannelsLastOriented(IdiomaticOriented):
 
 
 class ByHandOriented(ChannelsLastOriented):
-    """Channels last, the stencils' gradients by hand, fused Adam: the fastest that we found."""
+    """Channels last, the stencils' gradients by hand, fused Adam: the fastest without compilation."""
 
     name = "PyTorch, channels last, gradients of stencils by hand"
-    fused = by_hand = True
+    filter_class, fused = FilterByHand, True
 
 
-class CompiledOriented(ChannelsLastOriented):
-    """`torch.compile` of the whole forward, and of the backward that it derives."""
+class CompiledOriented(ByHandOriented):
+    """`torch.compile` of that, forward and backward: it makes few loops of all that is no convolution."""
 
     name = "PyTorch, channels last, compiled"
-    fused = compiled = may_not_run = True
+    may_not_run = True
 
-
-def _stencils(weight: float) -> dict[str, list]:
-    """3x3 stencils of L, I - L/2, and the two components of D."""
-    straight, diagonal, slope = 1 / (4 + 4 * weight), weight / (4 + 4 * weight), 1 / (2 + 4 * weight)
-    laplacian = -np.array([[diagonal, straight, diagonal], [straight, -1, straight], [diagonal, straight, diagonal]])
-    across = slope * np.array([[-weight, 0, weight], [-1, 0, 1], [-weight, 0, weight]])
-    identity = np.zeros((3, 3))
-    identity[1, 1] = 1
-    return {"L": laplacian.tolist(), "I - L/2": (identity - laplacian / 2).tolist()} | {
-        "D_x": across.tolist(),
-        "D_y": across.T.tolist(),
-    }
+    def __init__(self, network: Network, rate: float):
+        super().__init__(network, rate)
+        self.run = torch.compile(self.network, dynamic=False)

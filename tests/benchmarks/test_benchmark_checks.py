@@ -5,12 +5,14 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks import (
+    bench_defaults,
     bench_kernels,
     bench_layers,
     bench_selection,
     contenders,
     problems,
 )
+from benchmarks.harness import Mismatch
 from benchmarks.machine import torch_or_none
 from benchmarks.peers import scipy_path
 from benchmarks.problems import TINY, Problem, Settings
@@ -128,22 +130,48 @@ def test_a_wrong_float32_peer_stops_the_race(no_races, monkeypatch):
         contenders.checked_peers(Problem(TINY), Settings().tiny(), 1, print)
 
 
-def test_a_peer_that_cannot_run_here_is_left_out_and_the_results_say_so(monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError, AssertionError])  # torch.compile raises either
+def test_a_peer_that_cannot_run_here_is_left_out_and_the_results_say_so(monkeypatch, error):
     class NeedsCompiler(contenders.ScipyPeer):
         name, may_not_run = "needs a compiler", True
 
         def __init__(self, plan, rate):
-            raise RuntimeError("there is none")
+            raise error("there is none")
 
     monkeypatch.setattr(contenders, "peer_classes", lambda settings: [contenders.ScipyPeer, NeedsCompiler])
     said = []
     (peer,) = contenders.checked_peers(Problem(TINY), Settings().tiny(), 1, said.append)
     assert type(peer) is contenders.ScipyPeer and said == [
-        "needs a compiler: does not run here (RuntimeError), left out."
+        f"needs a compiler: does not run here ({error.__name__}), left out."
     ]
     NeedsCompiler.may_not_run = False
-    with pytest.raises(RuntimeError, match="there is none"):
+    with pytest.raises(error, match="there is none"):
         contenders.checked_peers(Problem(TINY), Settings().tiny(), 1, said.append)
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_a_compiled_peer_of_the_defaults_may_fail_to_run_but_not_be_wrong(monkeypatch, is_wrong):
+    class Compiled:
+        name, may_not_run = "compiled", True
+
+        def __init__(self, network, rate):
+            self.network = network
+
+        def loss_and_gradient(self, rows, labels):
+            assert is_wrong, "inside of the compiler"
+            return 0.0, np.zeros(self.network.n_parameters)
+
+        def scores(self, rows):
+            return np.zeros((len(rows), 3))
+
+    monkeypatch.setattr(bench_defaults, "_torch_peers", lambda settings: [Compiled])
+    problem, report = bench_defaults.DefaultProblem(bench_defaults.SMALLEST), Report("x")
+    if is_wrong:
+        with pytest.raises(Mismatch, match="compiled, tiny, float32, loss"):
+            bench_defaults._checked_peers(problem, Settings().tiny(), 1, report)
+    else:
+        assert bench_defaults._checked_peers(problem, Settings().tiny(), 1, report) == []
+        assert report.text == ["compiled: does not run here (AssertionError), left out."]
 
 
 def test_a_wrong_peer_stops_the_benchmark(monkeypatch):

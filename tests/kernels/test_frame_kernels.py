@@ -8,20 +8,21 @@ import pytest
 from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
 from tests.layers import oriented_loops as loops
 from tigra.graph import grid_graph
-from tigra.kernels.oriented import coarsening, convolution, frames, normalising, single
+from tigra.kernels.oriented import coarsening, convolution, frames, normalising
 from tigra.kernels.workspace import Workspace
 from tigra.layers.frames import frames_of
 from tigra.layers.oriented_chain import chain_backward, chain_forward
 
 SHAPES = pytest.mark.parametrize("shape, dilation", [((1, 1), 1), ((1, 5), 2), ((4, 1), 1), ((4, 5), 1), ((5, 4), 2)])
 WEIGHT, N_BATCH, N_MAPS = 0.25, 3, 2
-CALLED = {"stencil", "into_frame", "out_of_frame", "clear_rim", "product", "outer"}
+CALLED = {"stencil", "into_frame", "out_of_frame", "clear_rim", "gradient_products", "multiply", "means", "rectify"}
+CALLED |= {"product", "outer"}
 
 
 def test_every_kernel_is_tested_here():
     """The names that begin with _, and CALLED, are called by the others."""
     text = Path(__file__).read_text(encoding="utf-8")
-    for module in (frames, normalising, coarsening, convolution, single):
+    for module in (frames, normalising, coarsening, convolution):
         for name in every_kernel(module):
             assert name.startswith("_") or name in CALLED or f".{name}" in text, name
 
@@ -32,7 +33,9 @@ class Case:
     def __init__(self, shape, dilation, dtype, rng):
         self.shape, self.dilation, self.dtype = shape, dilation, dtype
         graph = grid_graph(shape, diagonal_weight=WEIGHT, dilation=dilation)
-        self.layout, self.pitch, self.edges, self.smoothing, self.slope, self.grid, _ = frames_of(graph, N_BATCH, dtype)
+        found = frames_of(graph, N_BATCH, dtype)
+        self.layout, self.pitch, self.grid = found.layout, found.pitch, found.grid
+        self.edges, self.smoothing, self.slope = found.edges, found.smoothing, found.slope
         self.rng = rng
 
     def maps(self, *n):
@@ -205,6 +208,11 @@ def test_kernels_of_batch_normalisation_are_those_of_the_loops(form, dtype, rtol
     np.testing.assert_allclose(inverse, (sums[1] ** 2 + 1e-10) ** -0.5, rtol=1e-12)
     np.testing.assert_allclose(factor, scale * inverse, rtol=rtol)
     np.testing.assert_allclose(offset, shift - sums[0] * factor, rtol=rtol, atol=rtol)
+    both, total = blank(2, 3, dtype=dtype), np.array([0.5], dtype)
+    for weight, mean, variance in ((total, sums[0] / 0.5, sums[1] ** 2 / 0.5), (0 * total, np.zeros(3), np.ones(3))):
+        form_of(normalising.running_scales, form)((sums[0], sums[1] ** 2, weight, scale, shift), 1e-10, both)
+        normalising.scales(mean, variance, 1e-10, scale, shift, inverse, factor, offset)
+        np.testing.assert_array_equal(both, [factor, offset])
     undiffused = (0, (0, 0, 0, 0), dtype(0), dtype(0), dtype(0)), blank(2, 0, dtype=dtype)
     form_of(normalising.rectified, form)(x, scale, shift, *undiffused, out)
     for k, q in np.ndindex(x.shape):
@@ -241,32 +249,3 @@ def test_block_means_and_their_adjoint_are_those_of_the_loops(form, dtype, rtol,
         unit.flat[n] = 1
         wanted = (loops.coarse(unit).ravel()[None, :, None] * g).sum(axis=1)
         np.testing.assert_allclose(back[:, n], wanted, rtol=rtol, atol=rtol)
-
-
-@BOTH
-@DTYPES
-@pytest.mark.parametrize("shape, dilation, n_in", [((4, 5), 1, 1), ((3, 16), 1, 17), ((5, 4), 2, 3)])
-def test_a_single_image_has_the_bits_that_it_has_in_a_batch(form, dtype, rtol, shape, dilation, n_in, rng):
-    graph, n_out, n_nodes = grid_graph(shape, diagonal_weight=WEIGHT, dilation=dilation), 18, shape[0] * shape[1]
-    y = rng.standard_normal((n_in, n_nodes, 1)).astype(dtype)
-    alpha, mixing = (rng.standard_normal(n).astype(dtype) for n in ((n_out, 5 * n_in), (2 * n_in, 2 * n_in)))
-    scale, shift = rng.standard_normal((2, n_out)).astype(dtype)
-    of_one, of_in, of_out = (frames_of(graph, n, dtype) for n in (1, n_in, n_out))
-    wanted, smooth = blank(n_out, n_nodes, 1, dtype=dtype), blank(n_out, n_nodes, dtype=dtype)
-    rows = [np.zeros((n, of_one.pitch), dtype) for n in (5 * n_in, 2 * n_in, n_out)]
-    convolution.oriented_forward(y, alpha, mixing, of_one.grid, *rows, wanted)
-    x, z = blank(n_nodes, n_out, dtype=dtype), blank(n_nodes * n_out, dtype=dtype)
-    rows = [np.zeros((n, 1, f.pitch), dtype) for n, f in ((3, of_in), (2, of_in), (2, of_in), (1, of_out))]
-    transposed = (np.ascontiguousarray(array.T) for array in (alpha, mixing))
-    layouts = of_in.layout, of_out.layout
-    side_by_side = np.ascontiguousarray(y.transpose(2, 1, 0))
-    form_of(single.oriented_single, form)(side_by_side, *transposed, of_in.grid, layouts, *rows, x)
-    np.testing.assert_array_equal(x.T[..., None], wanted)
-    for times in (0, 2):
-        of_batch, of_single = ((times, f.layout, *f.smoothing) for f in (of_one, of_out))
-        both = (np.zeros((2, f.pitch), dtype) for f in (of_one, of_out))
-        normalising.rectified(wanted[..., 0], scale, shift, of_batch, next(both), smooth)
-        line = blank(3, shape[1] * n_out, dtype=dtype)
-        arguments = x.reshape(-1), scale, shift, shape[1], of_single, next(both), line, z
-        form_of(single.rectified_single, form)(*arguments)
-        np.testing.assert_array_equal(z.reshape(n_nodes, n_out).T, smooth)

@@ -129,7 +129,7 @@ def test_the_size_of_the_blocks_changes_no_bit(monkeypatch, rng):
     specification = importlib.util.spec_from_file_location("other_blocks", products.__file__)
     others = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(others)
-    assert others.ROWS != products.ROWS
+    assert (others.ROWS, others.VECTORS) != (products.ROWS, products.VECTORS)
     w, x, g = (rng.standard_normal(shape).astype(np.float32) for shape in ((11, 300), (300, 270), (11, 270)))
     for name, arrays, room in (("times", (w, x), g), ("times_transposed", (g, x), w)):
         one, other = (getattr(module, name)(*arrays, np.empty_like(room)) for module in (products, others))

@@ -48,6 +48,15 @@ def test_no_thread_is_left_after_an_error(threads):
     assert set(threading.enumerate()) == before and len(ended) < 49
 
 
+@pytest.mark.parametrize("n_tasks, n_here", [(1, 1), (2, 1), (3, 1), (4, 0)])
+def test_the_calling_thread_takes_the_last_of_a_few_tasks(n_tasks, n_here):
+    with Workers(3) as workers:
+        found = list(workers.map(lambda number: (number, threading.get_ident()), range(n_tasks)))
+    assert [number for number, _ in found] == list(range(n_tasks))
+    here = [number for number, thread in found if thread == threading.get_ident()]
+    assert here == list(range(n_tasks))[n_tasks - n_here :]
+
+
 def test_predictions_use_the_same_threads_again(rng):
     network = tigra.build_network("SC[2, 1]-DP[20]-S[1]-FC[4]", (6, 5), 3)
     images = rng.random((80, 6, 5))
@@ -157,3 +166,18 @@ def test_work_of_another_process_is_refused_with_a_way_out(monkeypatch):
         with pytest.raises(TigraError, match="Fork between epochs"):
             workers.map(abs, [1])
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_first_error_is_raised_for_any_number_of_threads(threads):
+    def fail(number):
+        raise ValueError(f"task {number}")
+
+    with pytest.raises(ValueError, match="task 0"), Workers(threads) as workers:
+        list(workers.map(fail, [0, 1]))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_arguments_may_be_iterators(threads):
+    with Workers(threads) as workers:
+        assert list(workers.map(abs, iter([-1, -2]))) == [1, 2]

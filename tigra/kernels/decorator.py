@@ -1,4 +1,4 @@
-"""The decorator that compiles a loop; with the cache beside it and `registers`, the only module that imports numba."""
+"""The decorator that compiles a loop; besides it, only the cache and code in vectors of registers import numba."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 from tigra.kernels.decorator import kernel
 from tigra.kernels.registers import HAS_AVX512, VECTOR_BYTES, dot_block, fma, sum_block
 
-ROWS, FEW, VECTORS = (8, 4, 3) if HAS_AVX512 else (6, 3, 2)  # of 32 or 16 registers
+ROWS, FEW, VECTORS = (6, 3, 4) if HAS_AVX512 else (6, 3, 2)  # of 32 or 16 registers
 DOT_ROWS, DOT_TERMS = (4, 6) if HAS_AVX512 else (3, 2)
 TERMS = 256  # added before the next places, so that they stay in the L1 cache
 SOME_TERMS = 36  # whose runs stay in the L2 cache together; a multiple of DOT_TERMS

@@ -24,6 +24,7 @@ from tigra.kernels.compiling.vectors import (
     Reach,
     address,
     at_most,
+    fetch_ahead,
     fused,
     load_vector,
     loop,
@@ -151,7 +152,10 @@ def sum_block(max_rows, n_vectors):
         starts = [builder.load(slot) for slot in slots]
 
         def step(r, sums):
-            values = reach.load(builder.gep(x, [builder.mul(r, x_pitch)]))
+            line = builder.gep(x, [builder.mul(r, x_pitch)])
+            values = reach.load(line)
+            for k in range(n_vectors if n_vectors > 1 else 0):  # rows are far apart: no processor guesses what is next
+                fetch_ahead(builder, builder.gep(line, [INDEX((n_vectors + k) * vector.count)]))
             place = builder.mul(r, term)
             factors = (repeated(builder, builder.load(builder.gep(weight, [place])), vector) for weight in weights)
             products = ((factor, value) for factor in factors for value in values)

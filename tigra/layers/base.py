@@ -36,8 +36,6 @@ class Layer:
         Constants that are saved with the model but not learned.
     is_training : bool
         Whether forward may use statistics of the batch, as batch normalisation does in training.
-    is_predicting : bool
-        True if no backward will follow, so that forward need not keep anything for it.
     micro_batch : int
         Most images that the layer should get at once; fewer are faster if it stores many numbers per image.
     gives_features : bool
@@ -54,7 +52,6 @@ class Layer:
     """
 
     is_training = False
-    is_predicting = False
     micro_batch = 32
     gives_features = False
     uses_batch_statistics = False
@@ -165,7 +162,6 @@ class Layer:
         """
         twin = self.working_in(Workspace(keeps_results))
         twin.grads = {name: np.zeros_like(array) for name, array in self.params.items()}
-        twin.is_predicting = False
         return twin
 
     def working_in(self, space: Workspace) -> Layer:
@@ -174,7 +170,7 @@ class Layer:
         It shares `grads` with the original, so it must not run backward.
         """
         twin = object.__new__(type(self))  # like copy.copy but ten times faster; every prediction does this
-        vars(twin).update(vars(self), _cache=None, _space=space, is_predicting=True)
+        vars(twin).update(vars(self), _cache=None, _space=space)
         return twin
 
     def _check_signal(self, signal, n_maps: int | None, n_nodes: int | None) -> GraphSignal:

@@ -14,7 +14,7 @@ from tigra.kernels.oriented.coarsening import (
     smooth_block_means_adjoint,
 )
 from tigra.layers.base import Layer
-from tigra.layers.frames import as_maps, frames_of, side_by_side
+from tigra.layers.frames import frames_of
 
 
 class Coarsen(Layer):
@@ -59,9 +59,7 @@ class Coarsen(Layer):
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K, N, B)  ->  (K, N', B), all nodes active."""
-        values = self._check_signal(signal, None, self.graph.n_nodes).values
-        is_single = self.is_predicting and values.shape[2] == 1
-        y = side_by_side(values) if is_single else np.ascontiguousarray(values)
+        y = np.ascontiguousarray(self._check_signal(signal, None, self.graph.n_nodes).values)
         height, width = self.coarse_shape
         coarse = self._space.result("coarse", (len(y), height * width, y.shape[2]), y.dtype)
         if frames := frames_of(self.graph, y.shape[2], y.dtype):
@@ -71,7 +69,6 @@ class Coarsen(Layer):
             laplacian_step(self.graph, y, y, -0.5, 1, 0, out=smooth)
             block_means(smooth, *self.shape, coarse)
         self._cache = y.shape
-        coarse = as_maps(coarse) if is_single else coarse
         return GraphSignal(coarse, self._space.all_true((1, *coarse.shape[1:])))
 
     def backward(self, grad: np.ndarray) -> np.ndarray:

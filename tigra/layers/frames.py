@@ -22,6 +22,9 @@ class Frames(NamedTuple):
     pitch : int
         Distance of frames in memory: an odd number of cache lines, so that equal places of many frames do not compete
         for the same part of the cache.
+    stack : int
+        Distance of frames that stand directly one behind the other: whole rows, and no multiple of a kilobyte, for the
+        same reason.
     edges : (float, float)
         Weights of straight and diagonal neighbours in L, Eq. (1) [eq:laplacian], without their sign.
     smoothing : (float, float, float)
@@ -36,6 +39,7 @@ class Frames(NamedTuple):
 
     layout: tuple[int, int, int, int]
     pitch: int
+    stack: int
     edges: tuple[Any, Any]
     smoothing: tuple[Any, Any, Any]
     slope: tuple[Any, Any]
@@ -47,7 +51,12 @@ def frames_of(graph: Graph, n_batch: int, dtype) -> Frames | None:
     """The frames for maps on a graph, or None if it is no padded grid."""
     if not isinstance(graph, GridGraph) or graph.boundary != "padded":
         return None
-    return _frames(graph.shape, graph.dilation, graph.diagonal_weight, n_batch, np.dtype(dtype))
+    return grid_frames(graph, graph.shape, n_batch, dtype)
+
+
+def grid_frames(graph: GridGraph, shape: tuple[int, int], n_batch: int, dtype) -> Frames:
+    """The frames for maps on a grid of another shape, with the edges of a padded grid."""
+    return _frames(shape, graph.dilation, graph.diagonal_weight, n_batch, np.dtype(dtype))
 
 
 @functools.lru_cache(maxsize=256)
@@ -62,22 +71,10 @@ def _frames(shape, rim, weight, n_batch, dtype) -> Frames:
     return Frames(
         layout=layout,
         pitch=LINE * (lines + (lines % 2 == 0)),
+        stack=row * (height + 2 * rim + (row * (height + 2 * rim) % 256 == 0)),
         edges=edges,
         smoothing=(number(0.5), number(0.5 * straight), number(0.5 * diagonal)),
         slope=slope,
         grid=(layout, *edges, *slope),
         dtype=dtype,
     )
-
-
-def side_by_side(values: np.ndarray) -> np.ndarray:
-    """Maps (K, N, 1) of a single image as (1, N, K), with the maps in the place of images (`kernels.oriented.single`).
-
-    No numbers are copied if the maps come from `as_maps`.
-    """
-    return np.ascontiguousarray(values.transpose(2, 1, 0))
-
-
-def as_maps(values: np.ndarray) -> np.ndarray:
-    """The numbers (N, K) or (1, N, K) of a single image as maps (K, N, 1), without a copy."""
-    return values.reshape(1, *values.shape[-2:]).transpose(2, 1, 0)

@@ -15,9 +15,8 @@ from tigra.kernels.oriented.normalising import (
     scales,
     through_moments,
 )
-from tigra.kernels.oriented.single import rectified_single
 from tigra.layers.base import Layer
-from tigra.layers.frames import as_maps, frames_of, side_by_side
+from tigra.layers.frames import frames_of
 
 EPSILON = 1e-10  # added to the variance of a map; responses of a map may be small
 FEATURE_EPSILON = 1e-5  # added to the variance of a feature
@@ -127,9 +126,6 @@ class MapNorm(BatchNorm):
 
     def forward(self, x: GraphSignal) -> GraphSignal:
         """x (K, N, B)  ->  z (K, N, B)."""
-        is_single = self.is_predicting and isinstance(x, GraphSignal) and x.values.shape[2:] == (1,)
-        if is_single and frames_of(self.graph, 1, x.values.dtype):
-            return self._single(x)
         values, shape = self._values(x), x.values.shape
         count, mean, variance = self._statistics(x)
         inverse, scale, shift = self._scales(mean, variance, values.dtype)
@@ -137,18 +133,6 @@ class MapNorm(BatchNorm):
         rectified(values, scale, shift, *self._diffusion(shape, values.dtype), z.reshape(values.shape))
         self._cache = values, count, mean, inverse, scale, shift, None
         return GraphSignal(self._diffused(z, "diffused"), x.active)
-
-    def _single(self, x: GraphSignal) -> GraphSignal:
-        """`forward` of a single image on a padded grid, without what backward needs."""
-        values = side_by_side(self._check_signal(x, len(self.params["gamma"]), self.graph.n_nodes).values)
-        _, mean, variance = self._statistics(x)
-        _, scale, shift = self._scales(mean, variance, values.dtype)
-        width = self.graph.shape[1]  # type: ignore[attr-defined]  # frames are for grids
-        line = self._space.array("line", (3, width * len(scale)), values.dtype)
-        z = self._space.result("single", values.shape, values.dtype)
-        diffusion = self._diffusion(values.shape, values.dtype)
-        rectified_single(values.reshape(-1), scale, shift, width, *diffusion, line, z.reshape(-1))
-        return GraphSignal(as_maps(z), x.active)
 
     def measure_back(self, grad: np.ndarray) -> np.ndarray:
         """Sums of g and g x_hat of a part of a batch, (2, K), where g = dE/d(s x + h); backward needs those of all."""

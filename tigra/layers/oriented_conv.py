@@ -8,9 +8,8 @@ from tigra.errors import ShapeError
 from tigra.graph import Graph, GraphSignal
 from tigra.graph.orientation import check_orientation, has_gradient
 from tigra.kernels.oriented.convolution import oriented_backward, oriented_forward
-from tigra.kernels.oriented.single import oriented_single
 from tigra.layers.base import Layer
-from tigra.layers.frames import Frames, as_maps, frames_of, side_by_side
+from tigra.layers.frames import Frames, frames_of
 from tigra.layers.oriented_chain import chain_backward, chain_forward
 
 
@@ -85,11 +84,8 @@ class OrientedConv(Layer):
 
     def forward(self, signal: GraphSignal) -> GraphSignal:
         """y (K_in, N, B)  ->  x (K_out, N, B), active on all nodes."""
-        values = self._check_signal(signal, self.n_in, self.graph.n_nodes).values
-        if self.is_predicting and values.shape[2] == 1 < self.n_in and has_gradient(self.graph):
-            return self._single(side_by_side(values))
-        y = np.ascontiguousarray(values)
-        alpha, mixing, frames = self.params["alpha"], self._mixing, self._frames(y)
+        y = np.ascontiguousarray(self._check_signal(signal, self.n_in, self.graph.n_nodes).values)
+        alpha, mixing, frames = self.params["alpha"], self.mixing, self._frames(y)
         x = self._space.result("x", (len(alpha), *y.shape[1:]), y.dtype)
         if frames is None:
             terms, pairs = chain_forward(self.graph, y, alpha, mixing, self._space, x)
@@ -99,21 +95,10 @@ class OrientedConv(Layer):
         self._cache = terms, pairs, frames, y.shape
         return GraphSignal(x, self._space.all_true((1, *y.shape[1:])))
 
-    def _single(self, y) -> GraphSignal:
-        """`forward` of a single image, y (1, N, K_in), without what backward needs."""
-        alpha, mixing = (np.ascontiguousarray(weights.T) for weights in (self.params["alpha"], self._mixing))
-        of_y, of_pairs, of_x = (frames_of(self.graph, n, y.dtype) for n in (self.n_in, self.n_pairs, alpha.shape[1]))
-        assert of_y and of_pairs and of_x  # the graph is a padded grid
-        sizes = {"powers": (self.degree + 1, of_y), "two": (2, of_pairs), "products": (2, of_pairs), "sum": (1, of_x)}
-        scratch = [self._rows(name, n, frames).reshape(n, 1, -1) for name, (n, frames) in sizes.items()]
-        x = self._space.result("single", (y.shape[1], alpha.shape[1]), y.dtype)
-        oriented_single(y, alpha, mixing, of_y.grid, (of_pairs.layout, of_x.layout), *scratch, x)
-        return GraphSignal(as_maps(x), self._space.all_true((1, y.shape[1], 1)))
-
     def backward(self, grad_x: np.ndarray) -> np.ndarray:
         """dE/dx (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, pairs."""
         terms, pairs, frames, shape = self._take_cache()
-        grad_x, alpha, mixing = np.ascontiguousarray(grad_x), self.params["alpha"], self._mixing
+        grad_x, alpha, mixing = np.ascontiguousarray(grad_x), self.params["alpha"], self.mixing
         grads = self.grads["alpha"], self.grads["pairs"].reshape(mixing.shape)
         if frames is None:
             return chain_backward(self.graph, grad_x, alpha, mixing, self._space, terms, pairs, grads)
@@ -141,7 +126,7 @@ class OrientedConv(Layer):
         return filtered.reshape(len(filtered), self.degree + 1, self.n_in).sum(axis=2)
 
     @property
-    def _mixing(self) -> np.ndarray:
+    def mixing(self) -> np.ndarray:
         """A and B below each other, (2 R, 2 K_in)."""
         return self.params["pairs"].reshape(2 * self.n_pairs, -1)
 

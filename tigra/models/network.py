@@ -17,6 +17,7 @@ from tigra.layers import Layer
 from tigra.layers.base import in_place_advice
 from tigra.models.classifier import Classifier
 from tigra.models.costs import Cost, check_cost
+from tigra.models.prediction.tiles import through_stages
 from tigra.models.workers import MICRO_BATCH, VECTOR, Workers, micro_batches
 from tigra.options import BuildOptions
 from tigra.processes.team import SharedMap
@@ -338,10 +339,14 @@ class Network(Classifier):
                 spaces = self._idle.pop()
             except IndexError:  # all are in use, by this call or another thread
                 spaces = []
-            spaces += [Workspace(keeps_results=False) for _ in self.layers[len(spaces) :]]
-            columns: Any = self.signal(prepared[part])
-            for layer, space in zip(self.layers[:until], spaces, strict=False):
-                columns = layer.working_in(space).forward(columns)  # the current layers: users may change them
+            spaces += [Workspace(keeps_results=False) for _ in range(len(self.layers) + 1 - len(spaces))]
+            layers, rows = self.layers[:until], prepared[part]  # the current layers: users may change them
+            columns: Any
+            columns, done = through_stages(layers, rows, self.options.n_channels, spaces[-1])
+            if not done:
+                columns = self.signal(rows)
+            for layer, space in zip(layers[done:], spaces[done:], strict=False):
+                columns = layer.working_in(space).forward(columns)
             columns = columns.copy()  # the next part may overwrite the workspace
             self._idle.append(spaces)
             return columns

@@ -123,13 +123,25 @@ class Workers:
             )
         calls = list(zip(*arguments, strict=False))
         if self.threads == 1 or len(calls) == 1:
-            return map(function, *arguments)
+            return (function(*call) for call in calls)
         if self._pool is None:
             waiting = _WAITING.pop(self.threads, None) if self.leaves_threads else None
             self._pool = waiting or ThreadPoolExecutor(self.threads)
-        tasks = [self._pool.submit(function, *call) for call in calls]
+        here = calls[-1:] if len(calls) <= self.threads else []  # this thread would only wait: one less to wake up
+        tasks = [self._pool.submit(function, *call) for call in calls[: len(calls) - len(here)]]
         self._tasks = [task for task in self._tasks if not task.done()] + tasks
+        tasks = tasks + [_done(function, call) for call in here]
         return (task.result() for task in tasks)
+
+
+def _done(function, call) -> Future:
+    """A task that this thread has done; its error is raised in its turn, whatever the number of threads."""
+    task: Future = Future()
+    try:
+        task.set_result(function(*call))
+    except Exception as error:
+        task.set_exception(error)
+    return task
 
 
 def micro_batches(n_images: int, largest: int = MICRO_BATCH) -> list[slice]:

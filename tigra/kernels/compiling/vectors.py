@@ -71,6 +71,16 @@ def load_vector(builder, pointer, vector):
     return builder.load(builder.bitcast(pointer, vector.as_pointer()), align=width(vector.element))
 
 
+def fetch_ahead(builder, pointer):
+    """Ask for the cache line of an address that will be read soon; addresses outside of arrays do no harm."""
+    pointer = builder.bitcast(pointer, ir.IntType(8).as_pointer())
+    kinds = [pointer.type, LANE, LANE, LANE]
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(ir.VoidType(), kinds), "llvm.prefetch.p0i8"
+    )
+    builder.call(function, [pointer, LANE(0), LANE(3), LANE(1)])  # for reading, into L1, data
+
+
 def width(number):
     """Bytes of a float or double."""
     return 4 if isinstance(number, ir.FloatType) else 8

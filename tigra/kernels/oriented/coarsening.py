@@ -3,8 +3,8 @@
 Along an odd side, a block is a single node: the first, third, and so on to the last. The four values of a block are
 added along its diagonals, so that a quarter turn of the image only swaps them.
 
-Short loops over the images of a node are slow. So `_means` adds whole rows of the grid, in one long loop, and then
-keeps every second node of the sums.
+Short loops over the images of a node are slow. So `means` adds whole rows of the grid, in one long loop, and then
+keeps every second node of the sums; for one or two images, it goes from block to block.
 """
 
 import numpy as np
@@ -26,10 +26,12 @@ def block_means(x, height, width, out):
     out : array (K, N', B)
         Result, on a grid with half the sides, rounded up.
     """
-    row = width * x.shape[2]
+    n_batch = x.shape[2]
+    row, to_row = width * n_batch, (width + 1) // 2 * n_batch
     line = np.empty(row, x.dtype)
     for k in range(len(x)):
-        _means(x[k].reshape(x[k].size), 0, row, height, width, line, out[k])
+        to = out[k].reshape(out[k].size)
+        means(x[k].reshape(x[k].size), 0, row, (height, width, n_batch), line, to, 0, to_row)
 
 
 @kernel
@@ -59,11 +61,12 @@ def smooth_block_means(x, width, smoothing, scratch, out):
     """
     (layout, node, straight, diagonal), zero = smoothing, x.dtype.type(0)
     height, row, beside, rim = layout
-    first = rim * row + beside
+    first, n_batch = rim * row + beside, x.shape[2]
     for k in range(len(x)):
         into_frame(x[k].reshape(x[k].size), layout, scratch[0])
         stencil(scratch[0], scratch[0], layout, node, straight, diagonal, zero, scratch[1])
-        _means(scratch[1], first, row, height, width, scratch[0, first:], out[k])
+        shape, to = (height, width, n_batch), out[k].reshape(out[k].size)
+        means(scratch[1], first, row, shape, scratch[0, first:], to, 0, (width + 1) // 2 * n_batch)
 
 
 @kernel
@@ -79,26 +82,60 @@ def smooth_block_means_adjoint(grad, width, smoothing, scratch, out):
 
 
 @kernel
-def _means(x, first, row, height, width, line, out):
-    """The means of blocks of one map, out (N', B), whose rows of `row` numbers begin at x[first]; line is scratch."""
-    columns, n_batch, quarter = (width + 1) // 2, out.shape[1], x.dtype.type(0.25)
+def means(x, first, row, shape, line, out, out_first, out_row):
+    """The means of blocks of one map.
+
+    Parameters
+    ----------
+    x : array
+        Flat; rows of `row` numbers begin at x[first].
+    first, row : int
+        See above.
+    shape : (int, int, int)
+        Height and width of the grid, and number of images.
+    line : array
+        Scratch for a row.
+    out : array
+        Result, flat; rows of `out_row` numbers begin at out[out_first].
+    out_first, out_row : int
+        See above.
+    """
+    (height, width, n_batch), quarter = shape, x.dtype.type(0.25)
+    columns = (width + 1) // 2
     below, beside = (1 - height % 2) * row, (1 - width % 2) * n_batch
+    if below and beside and n_batch <= 2:
+        _few_means(x[first:], row, (height // 2, columns, n_batch), out[out_first:], out_row)
+        return
     n = width * n_batch - beside
-    nodes = line[: width * n_batch].reshape(width, n_batch)
     for i in range((height + 1) // 2):
-        top = x[first + 2 * i * row :]
+        top, to = x[first + 2 * i * row :], out[out_first + i * out_row :]
         a, b, c, d = top[:n], top[beside:][:n], top[below:][:n], top[below + beside :][:n]
         for q in range(n):
             line[q] = quarter * ((a[q] + d[q]) + (b[q] + c[q]))
         for j in range(columns):
-            source, to = nodes[2 * j], out[i * columns + j]
+            node, source = to[j * n_batch :], line[2 * j * n_batch :]
             for q in range(n_batch):
-                to[q] = source[q]
+                node[q] = source[q]
+
+
+@kernel
+def _few_means(x, row, shape, out, out_row):
+    """`means` for one or two images and blocks of 2x2 nodes; fixed steps from block to block make vectors of them."""
+    (n_rows, columns, n_batch), quarter = shape, x.dtype.type(0.25)
+    for i in range(n_rows):
+        top, low, to = x[2 * i * row :], x[(2 * i + 1) * row :], out[i * out_row :]
+        if n_batch == 1:
+            for j in range(columns):
+                to[j] = quarter * ((top[2 * j] + low[2 * j + 1]) + (top[2 * j + 1] + low[2 * j]))
+        else:
+            for j in range(columns):
+                to[2 * j] = quarter * ((top[4 * j] + low[4 * j + 2]) + (top[4 * j + 2] + low[4 * j]))
+                to[2 * j + 1] = quarter * ((top[4 * j + 1] + low[4 * j + 3]) + (top[4 * j + 3] + low[4 * j + 1]))
 
 
 @kernel
 def _spread(grad, height, width, first, row, out):
-    """The adjoint of `_means` for grad (N', B); nodes that belong to no block become 0."""
+    """The adjoint of `means` for grad (N', B); nodes that belong to no block become 0."""
     is_even, is_paired = height % 2 == 0, width % 2 == 0
     columns, n_batch, zero = (width + 1) // 2, grad.shape[1], grad.dtype.type(0)
     weight = grad.dtype.type(1.0 / ((1 + is_even) * (1 + is_paired)))

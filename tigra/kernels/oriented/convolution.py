@@ -47,12 +47,12 @@ def oriented_forward(y, alpha, mixing, grid, terms, pairs, sums, x):
     n_pairs = len(pairs) // 2
     n_filtered = len(terms) - 2 * n_pairs
     frame_powers(y, layout, straight, diagonal, terms[:n_filtered].reshape(n_filtered // n_in, n_in, pitch))
-    _multiply(mixing, False, terms, layout, True, pairs)
+    multiply(mixing, False, terms, layout, True, pairs)
     dots, crosses = terms[n_filtered : n_filtered + n_pairs], terms[n_filtered + n_pairs :]
     pair_products(pairs.reshape(2, n_pairs, pitch), layout, weight, unit, dots, crosses)
     first, run, n_runs = _runs(layout)
     if n_runs == 1:
-        _multiply(alpha, False, terms, layout, True, sums)
+        multiply(alpha, False, terms, layout, True, sums)
         out_of_frames(sums, layout, x)
         return
     n_out, n_terms = alpha.shape
@@ -86,12 +86,12 @@ def oriented_backward(
     n_filtered = len(terms) - 2 * n_pairs
     into_frames(grad_x, layout, grad)
     _correlate(grad, terms, layout, grad_alpha)
-    _multiply(alpha, True, grad, layout, True, grad_terms)
+    multiply(alpha, True, grad, layout, True, grad_terms)
     dots, crosses = grad_terms[n_filtered : n_filtered + n_pairs], grad_terms[n_filtered + n_pairs :]
     a_and_b, to = pairs.reshape(2, n_pairs, pitch), grad_pairs.reshape(2, n_pairs, pitch)
     pair_products_adjoint(a_and_b, layout, weight, unit, scratch, dots, crosses, to)
     _correlate(grad_pairs, terms[: 2 * n_in], layout, grad_mixing)
-    _multiply(mixing, True, grad_pairs, layout, False, grad_terms)
+    multiply(mixing, True, grad_pairs, layout, False, grad_terms)
     powers = grad_terms[:n_filtered].reshape(n_filtered // n_in, n_in, pitch)
     frame_powers_adjoint(powers, layout, straight, diagonal, scratch, grad_y)
 
@@ -110,7 +110,7 @@ def _runs(layout):
 
 
 @kernel
-def _multiply(w, is_transposed, x, layout, fresh, out):
+def multiply(w, is_transposed, x, layout, fresh, out):
     """out (+)= W x, or W^T x, for frames; each sum in the order of the terms. Frames beyond W's are not touched."""
     (n_rows, n_terms), row, term = w.shape, w.shape[1], 1
     if is_transposed:

@@ -116,18 +116,8 @@ def pair_products(pairs, layout, weight, unit, dots, crosses):
     dots, crosses : array (R, pitch)
         Results, as frames with a rim of zeros (the first and last rows are not written).
     """
-    here, n = _inside(layout)
     for r in range(pairs.shape[1]):
-        a_nw, a_n, a_ne, a_w, a_e, a_sw, a_s, a_se = _around(pairs[0, r], layout)
-        b_nw, b_n, b_ne, b_w, b_e, b_sw, b_s, b_se = _around(pairs[1, r], layout)
-        dot, cross = dots[r, here : here + n], crosses[r, here : here + n]
-        for q in range(n):
-            ax = (a_e[q] + weight * (a_ne[q] + a_se[q])) - (a_w[q] + weight * (a_nw[q] + a_sw[q]))
-            ay = (a_s[q] + weight * (a_sw[q] + a_se[q])) - (a_n[q] + weight * (a_nw[q] + a_ne[q]))
-            bx = (b_e[q] + weight * (b_ne[q] + b_se[q])) - (b_w[q] + weight * (b_nw[q] + b_sw[q]))
-            by = (b_s[q] + weight * (b_sw[q] + b_se[q])) - (b_n[q] + weight * (b_nw[q] + b_ne[q]))
-            dot[q] = unit * (ax * bx + ay * by)
-            cross[q] = unit * (ax * by - ay * bx)
+        gradient_products(pairs[0, r], pairs[1, r], layout, weight, unit, dots[r], crosses[r])
         clear_rim(dots[r], layout)
         clear_rim(crosses[r], layout)
 
@@ -214,6 +204,22 @@ def stencil(x, y, layout, times_x, straight, diagonal, times_y, out):
             s = (north[q] + south[q]) + (west[q] + east[q])
             d = (nw[q] + se[q]) + (ne[q] + sw[q])
             to[q] = times_x * node[q] + straight * s + diagonal * d + times_y * add[q]
+
+
+@kernel
+def gradient_products(a, b, layout, weight, unit, dots, crosses):
+    """Fill frames with dot(a, b) and cross(a, b); left and right, their rims are undefined."""
+    here, n = _inside(layout)
+    a_nw, a_n, a_ne, a_w, a_e, a_sw, a_s, a_se = _around(a, layout)
+    b_nw, b_n, b_ne, b_w, b_e, b_sw, b_s, b_se = _around(b, layout)
+    dot, cross = dots[here : here + n], crosses[here : here + n]
+    for q in range(n):
+        ax = (a_e[q] + weight * (a_ne[q] + a_se[q])) - (a_w[q] + weight * (a_nw[q] + a_sw[q]))
+        ay = (a_s[q] + weight * (a_sw[q] + a_se[q])) - (a_n[q] + weight * (a_nw[q] + a_ne[q]))
+        bx = (b_e[q] + weight * (b_ne[q] + b_se[q])) - (b_w[q] + weight * (b_nw[q] + b_sw[q]))
+        by = (b_s[q] + weight * (b_sw[q] + b_se[q])) - (b_n[q] + weight * (b_nw[q] + b_ne[q]))
+        dot[q] = unit * (ax * bx + ay * by)
+        cross[q] = unit * (ax * by - ay * bx)
 
 
 @kernel

@@ -35,6 +35,19 @@ def scales(mean, variance, epsilon, gamma, beta, inverse, scale, shift):
 
 
 @kernel
+def running_scales(norm, epsilon, both):
+    """Fill both[0] and both[1] with the scale and shift of `scales`, from running averages and their total weight."""
+    mean, variance, total, gamma, beta = norm
+    weight = np.float64(total[0])
+    for k in range(len(gamma)):
+        average, spread = 0.0, 1.0  # before the first step
+        if weight != 0:
+            average, spread = np.float64(mean[k]) / weight, np.float64(variance[k]) / weight
+        both[0, k] = np.float64(gamma[k]) * (1.0 / np.sqrt(spread + epsilon))
+        both[1, k] = np.float64(beta[k]) - average * np.float64(both[0, k])
+
+
+@kernel
 def rectified(x, scale, shift, diffusion, frames, out):
     """Fill out with max(scale x + shift, 0) - max(shift, 0), diffused; before diffusion it is exactly 0 where x is."""
     times, layout = diffusion[0], diffusion[1]
@@ -42,16 +55,17 @@ def rectified(x, scale, shift, diffusion, frames, out):
     run, first = row - 2 * beside, rim * row + beside
     for k in range(len(x)):
         if times == 0:
-            _rectify(x[k], scale[k], shift[k], out[k])
+            rectify(x[k], scale[k], shift[k], out[k])
             continue
         for i in range(height):
             start = first + i * row
-            _rectify(x[k, i * run : (i + 1) * run], scale[k], shift[k], frames[0, start : start + run])
+            rectify(x[k, i * run : (i + 1) * run], scale[k], shift[k], frames[0, start : start + run])
         out_of_frame(diffused(frames, diffusion), layout, out[k])
 
 
 @kernel
-def _rectify(x, scale, shift, to):
+def rectify(x, scale, shift, to):
+    """Fill to with max(scale x + shift, 0) - max(shift, 0)."""
     zero = x.dtype.type(0)
     floor = max(shift, zero)
     for q in range(x.size):

@@ -1,0 +1,196 @@
+"""Prediction: an oriented convolution with its batch normalisation, diffusion and coarsening, in one call.
+
+A few images at a time go through all these steps, as a tile. Its numbers stay in the L2 cache, where the layers, one
+by one, write those of a whole micro-batch to memory and read them again. Nothing is kept for backward.
+
+Maps stay in their frames (`tigra.kernels.oriented.frames`) from one stage to the next. Stencils go down columns of
+vectors (`tigra.kernels.oriented.columns`). Grids too narrow for that, or with distant neighbours, are rare: there, the
+frames of all maps stand directly one behind the other as one tall frame, and a stencil is one long loop over it. Such a
+loop also fills the rims of each map, which are set to zero afterwards.
+
+Every number comes from the same operations in the same order as in the layers, and so has the same bits.
+"""
+
+import numpy as np
+
+from tigra.kernels.decorator import kernel
+from tigra.kernels.oriented.coarsening import means
+from tigra.kernels.oriented.columns import gradient_column, stencil_column
+from tigra.kernels.oriented.convolution import multiply
+from tigra.kernels.oriented.frames import gradient_products, stencil
+from tigra.kernels.oriented.normalising import rectify, running_scales
+from tigra.kernels.registers import VECTOR_BYTES
+
+_stencil_column, _stencil_half = stencil_column(1), stencil_column(2)
+_gradient_column, _gradient_half = gradient_column(1), gradient_column(2)
+
+TALL = 16384  # numbers in a tall frame; two of them fit into the L1 cache
+
+
+@kernel
+def oriented_stage(y, of_y, alpha, mixing, norm, epsilon, grid, smoothing, n_steps, coarse, frames, out):
+    """Fill out with the maps after OrientedConv, MapNorm and, if there is a coarse grid, Coarsen.
+
+    Parameters
+    ----------
+    y : array (tiles, K_in, pitch)
+        Frames of maps. All pitches are multiples of the length of a frame's row.
+    of_y : (int, int, int, int)
+        Their layout; the rim may differ from that of `grid`.
+    alpha, mixing : array (K_out, (M+1) K_in + 2 R), array (2 R, 2 K_in)
+        Weights of the terms, and of the pairs.
+    norm : tuple of five arrays
+        Running mean and variance, their total weight, gamma and beta.
+    epsilon : float
+        Added to the variance.
+    grid : (layout, float, float, float, float)
+        As of `tigra.kernels.oriented.convolution.oriented_forward`.
+    smoothing : (float, float, float)
+        Weights of a node, its straight and its diagonal neighbours in I - L/2.
+    n_steps : int
+        Number of diffusion steps.
+    coarse : (int, int, int, int)
+        Layout of the coarse grid, or zeros.
+    frames : array ((M+1) K_in + 4 R + 2 K_out, pitch)
+        Scratch frames; the rims must be zero, and stay so.
+    out : array (tiles, K_out, pitch)
+        Result, in frames of `grid` or of the coarse grid; the rims must be zero, and stay so.
+    """
+    layout, straight, diagonal, weight, unit = grid
+    (n_out, n_terms), n_pairs = alpha.shape, len(mixing) // 2
+    terms, pairs = frames[:n_terms], frames[n_terms : n_terms + 2 * n_pairs]
+    sums, other = frames[n_terms + 2 * n_pairs :][:n_out], frames[n_terms + 2 * n_pairs + n_out :][:n_out]
+    scales = np.empty((2, n_out), y.dtype)
+    running_scales(norm, epsilon, scales)
+    for tile in range(len(y)):
+        _powers(y[tile], of_y, layout, straight, diagonal, terms[: n_terms - 2 * n_pairs])
+        multiply(mixing, False, terms, layout, True, pairs)
+        _products(pairs, layout, weight, unit, terms[n_terms - 2 * n_pairs :])
+        multiply(alpha, False, terms, layout, True, sums)
+        _normalise(sums, layout, scales, smoothing, n_steps, coarse, other, out[tile])
+
+
+@kernel
+def _powers(y, of_y, layout, straight, diagonal, powers):
+    """Fill powers ((M+1) K, pitch) with the frames of L^m y_k."""
+    n_maps, one = len(y), y.dtype.type(1)
+    reframe(y, of_y, layout, powers[:n_maps])
+    for past in range(0, len(powers) - n_maps, n_maps):
+        _stencils(powers[past:][:n_maps], layout, one, -straight, -diagonal, powers[past + n_maps :][:n_maps])
+
+
+@kernel
+def _normalise(sums, layout, scales, smoothing, n_steps, coarse, other, out):
+    """Rectify and diffuse the maps; coarsening smooths them once more and takes means of blocks."""
+    height, row, beside, rim = layout
+    node, straight, diagonal = smoothing
+    n_batch, is_coarse = beside // rim, coarse[0] > 0
+    n_stencils, now, then = n_steps + is_coarse, other, sums
+    rectified = other if n_stencils else out
+    for k in range(len(sums)):
+        rectify(sums[k], scales[0, k], scales[1, k], rectified[k])
+    clear(rectified, layout)  # no zeros if a scale is infinite
+    clear(sums, layout)  # likewise if a weight is
+    for step in range(n_stencils):
+        is_last = step == n_stencils - 1 and not is_coarse
+        _stencils(now, layout, node, straight, diagonal, out if is_last else then)
+        now, then = then, now
+    if is_coarse:
+        shape, goal = (height, row // n_batch - 2 * rim, n_batch), coarse[3] * coarse[1] + coarse[2]
+        line = np.empty(row, sums.dtype)
+        for k in range(len(sums)):
+            means(now[k], rim * row + beside, row, shape, line, out[k], goal, coarse[1])
+
+
+@kernel
+def _stencils(x, layout, times_x, straight, diagonal, out):
+    """`tigra.kernels.oriented.frames.stencil` for frames x (K, pitch)."""
+    height, row, beside, rim = layout
+    source, to, run, lanes = _flat(x), _flat(out), row - 2 * beside, _lanes(x, layout)
+    if lanes == 0:
+        stencil(source, source, _tall(x, layout), times_x, straight, diagonal, x.dtype.type(0), to)
+        clear(out, layout)
+        return
+    for first in range(row + beside, source.size, x.shape[1]):
+        for q in range(0, run, lanes):  # the last column may overlap with the one before
+            start = first + min(q, run - lanes)
+            if lanes * x.itemsize == VECTOR_BYTES:
+                _stencil_column(source, start, row, beside, height, times_x, straight, diagonal, to)
+            else:
+                _stencil_half(source, start, row, beside, height, times_x, straight, diagonal, to)
+
+
+@kernel
+def _products(pairs, layout, weight, unit, products):
+    """Fill products (2 R, pitch) with the frames of dot(a_r, b_r), then of cross(a_r, b_r)."""
+    height, row, beside, rim = layout
+    n_pairs, run, lanes = len(pairs) // 2, row - 2 * beside, _lanes(pairs, layout)
+    a, b, dots, crosses = pairs[:n_pairs], pairs[n_pairs:], products[:n_pairs], products[n_pairs:]
+    of_a, of_b, of_dots, of_crosses = _flat(a), _flat(b), _flat(dots), _flat(crosses)
+    if lanes == 0:
+        gradient_products(of_a, of_b, _tall(a, layout), weight, unit, of_dots, of_crosses)
+        clear(products, layout)
+        return
+    for first in range(row + beside, of_a.size, pairs.shape[1]):
+        for q in range(0, run, lanes):
+            start = first + min(q, run - lanes)
+            if lanes * pairs.itemsize == VECTOR_BYTES:
+                _gradient_column(of_a, of_b, start, row, beside, height, weight, unit, of_dots, of_crosses)
+            else:
+                _gradient_half(of_a, of_b, start, row, beside, height, weight, unit, of_dots, of_crosses)
+
+
+@kernel
+def _lanes(x, layout):
+    """Numbers in a column of vectors: those of a register or, on narrow grids, of half of one; 0 for other grids."""
+    _, row, beside, rim = layout
+    lanes = VECTOR_BYTES // x.itemsize
+    if row - 2 * beside < lanes:
+        lanes //= 2
+    return lanes if rim == 1 and row - 2 * beside >= lanes else 0
+
+
+@kernel
+def _flat(frames):
+    return frames.reshape(frames.size)
+
+
+@kernel
+def _tall(frames, layout):
+    """Layout of frames as a single one."""
+    _, row, beside, rim = layout
+    return frames.size // row - 2 * rim, row, beside, rim
+
+
+@kernel
+def reframe(x, of_x, layout, out):
+    """Copy maps from frames x (K, pitch) into frames of the same grid whose rim may be wider or narrower."""
+    height, row, beside, rim = layout
+    run = row - 2 * beside
+    if of_x == layout and x.shape[1] == out.shape[1]:
+        source, to = _flat(x), _flat(out)
+        for q in range(source.size):
+            to[q] = source[q]
+        return
+    for k in range(len(x)):
+        for i in range(height):
+            source, to = x[k, (of_x[3] + i) * of_x[1] + of_x[2] :], out[k, (rim + i) * row + beside :]
+            for q in range(run):
+                to[q] = source[q]
+    clear(out, layout)
+
+
+@kernel
+def clear(frames, layout):
+    """Set the rims of frames to zero on all sides."""
+    height, row, beside, rim = layout
+    first, last, zero = rim * row, (rim + height) * row, frames.dtype.type(0)
+    for k in range(len(frames)):
+        frame = frames[k]
+        for q in range(first):
+            frame[q] = zero
+        for q in range(-beside, beside):  # across the rows: loops along the narrow rim would be calls of memset
+            for i in range(first, last + 1, row):
+                frame[i + q] = zero
+        for q in range(last, frame.size):
+            frame[q] = zero

@@ -1,0 +1,1 @@
+"""Prediction with oriented networks: several layers in one call."""
