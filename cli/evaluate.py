@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import click
 import numpy as np
@@ -16,6 +17,7 @@ from tigra.files.atomic import check_writable, write_atomically
 from tigra.files.cache import cache_folder
 from tigra.model_file import load_model
 from tigra.seeding import generator
+from tigra.training.views import Views
 
 from .shared.data_options import data_dir_option, given_options, test_options
 from .shared.model_data import checked_dataset, splits_for
@@ -25,6 +27,7 @@ from .shared.options import (
     model_argument,
     seed_option,
     threads_option,
+    views_option,
 )
 from .shared.output import Progress, percent, print_json, say, table
 
@@ -53,13 +56,19 @@ from .shared.output import Progress, percent, print_json, say, table
     help="Also write the report to this HTML file: one page with the confusion matrix, the accuracy by rotation angle"
     " and the most confident mistakes.",
 )
+@click.option(
+    "--no-test-rotations",
+    is_flag=True,
+    help="Test images as they are, although the model was trained with --test-rotations.",
+)
 @data_dir_option
 @test_options
+@views_option
 @seed_option
 @threads_option
 @import_option
 @json_option
-def evaluate(model, dataset, runs, invariance, report_file, seed, threads, as_json, data_dir, **settings):
+def evaluate(model, dataset, runs, invariance, report_file, views, seed, threads, as_json, data_dir, **settings):
     """Measure a model's accuracy on freshly transformed test images.
 
     MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. Each run
@@ -68,8 +77,9 @@ def evaluate(model, dataset, runs, invariance, report_file, seed, threads, as_js
     class, and on standard error what else there is to say about the result.
 
     DATASET is by default the data set that the model was trained on, with the same split. It may also
-    be a folder of pictures with one subfolder per class. Then all pictures are tested, or only those in
-    its subfolder test if it has one. Pictures that the model was trained on are left out.
+    be a folder of pictures with one subfolder per class, or an .npz file. Then all pictures are tested,
+    or only those in the subfolder test, or in the array test_images, if there is one. Pictures that the
+    model was trained on are left out.
 
     \b
     Example:
@@ -81,18 +91,24 @@ def evaluate(model, dataset, runs, invariance, report_file, seed, threads, as_js
         if invariance:
             raise click.UsageError("--report has the accuracy, not the table of --invariance; leave one out.")
         check_writable(report_file, "the report", "--report", source=model)
+    if settings["no_test_rotations"]:
+        if settings["test_rotations"]:
+            raise click.UsageError("--test-rotations and --no-test-rotations exclude each other; leave one out.")
+        settings["test_rotations"] = False
     loaded = load_model(model)
-    network = loaded.network
-    network.keep_features_in(cache_folder())  # features of images seen before are read from there
+    loaded.network.keep_features_in(cache_folder())  # features of images seen before are read from there
     given = given_options(settings) | (
         {"interpolation": settings["interpolation"]} if settings["interpolation"] else {}
     )
     dataset = checked_dataset(model, loaded, dataset, given, data_dir, f"tigra evaluate {model} FOLDER")
     with Progress() as progress:
         splits = splits_for(model, loaded, dataset, given, data_dir, threads, progress)
-        facts = {"model": model, "dataset": dataset, "seed": seed, "n_images": len(splits.test.labels)}
+        facts = {"model": model, "dataset": dataset, "seed": seed, "views": views, "n_images": len(splits.test.labels)}
+        if views > 1:
+            loaded = replace(loaded, network=(network := Views(loaded.network, views)))
+            splits = replace(splits, protocol=f"{splits.protocol}, {network.words}")
         if invariance:
-            report, text = _invariance(network, splits, dataset, runs, seed, threads, progress)
+            report, text = _invariance(loaded.network, splits, dataset, runs, seed, threads, progress)
         else:
             report, text, html = _accuracy(loaded, splits, model, runs, seed, threads, progress, bool(report_file))
     if report_file:
@@ -205,6 +221,7 @@ def _invariance(network, splits, dataset, runs, seed, threads, progress) -> tupl
         f" mirroring by {percent(by_mirroring)}."
     )
     how = f"upright test images of {dataset}, {interpolation} interpolation, shifts of up to 2 pixels each way"
+    how += f", {network.words}" if isinstance(network, Views) else ""
     how += f", {'black' if splits.entering == 'black' else 'the background'} comes in from outside"
     report = {"protocol": how, "interpolation": interpolation, "invariance": result}
     return report, "\n".join([*lines, "", mirrored, "", summary, f"{len(labels)} {how}"])

@@ -24,6 +24,7 @@ from .shared.options import (
     json_option,
     model_argument,
     threads_option,
+    views_option,
 )
 from .shared.output import Progress, percent, print_json, say
 from .shared.pictures import Tally, batches_of, invert_option, listed, paths_argument, recursive_option
@@ -57,11 +58,12 @@ SHOWN = 5  # classes printed; with more, only the three most likely
 )
 @recursive_option
 @invert_option
+@views_option
 @threads_option
 @import_option
 @json_option
 @click.pass_context
-def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, threads, as_json):
+def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, views, threads, as_json):
     """Predict the class of each picture.
 
     MODEL is a model file from 'tigra train', or the name of a model that comes with tigra. PATH is a
@@ -71,7 +73,7 @@ def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, thr
     reports it on standard error or in the table, predicts the others, and ends with exit status 1.
 
     The distance compares a picture with those of the training. It is 1 for the most unusual of 100
-    validation pictures; pictures beyond that are said to be unlike the training.
+    ordinary pictures; pictures beyond that are said to be unlike the training.
 
     \b
     Example:
@@ -84,17 +86,17 @@ def predict(ctx, model, paths, csv_file, reject, explain, recursive, invert, thr
         check_writable(csv_file, "the table", "--csv", source=model)
     loaded = load_model(model)
     with Progress() as progress:
-        files, how = listed(paths, recursive), How(loaded, reject, explain, invert, threads)
+        files, how = listed(paths, recursive), How(loaded, reject, explain, views, invert, threads)
         if current_team().size > 1:
             results = shared_predictions(ctx, files, how, progress)
         else:
-            results = predictions(files, how, progress, Judge(loaded, reject, explain))
+            results = predictions(files, how, progress, how.judge)
         if csv_file:
             tally = _table(ctx, csv_file, loaded.network.class_names, results)
-            _tell(model, csv_file, tally, as_json)
+            _tell({"model": model, "views": views, "csv": csv_file}, tally, as_json)
             n_bad = tally.errors
         else:
-            n_bad = _print(model, results, as_json, progress)
+            n_bad = _print({"model": model, "views": views}, results, as_json, progress)
     ctx.exit(1 if n_bad else 0)
 
 
@@ -104,8 +106,14 @@ class How(NamedTuple):
     loaded: Model
     reject: Any
     explain: Any
+    views: int
     invert: bool
     threads: int
+
+    @property
+    def judge(self) -> Judge:
+        """A new judge."""
+        return Judge(self.loaded, self.reject, self.explain, self.views)
 
 
 def predictions(files: Iterable[Listed], how: How, progress: Progress, judge: Judge) -> Iterator[dict]:
@@ -138,7 +146,7 @@ class PredictJob:
             import_modules(self.modules)
             how = pickle.loads(self.content)
             found.append(how if self.is_given else how._replace(threads=team.cores))
-            found.append(Judge(how.loaded, how.reject, how.explain))
+            found.append(how.judge)
             return []
 
         team.gather(load)
@@ -149,7 +157,7 @@ class PredictJob:
 def shared_predictions(ctx, files: Iterator[Listed], how: How, progress: Progress) -> Iterator[dict]:
     """Hand out the files in rounds to all processes; yield what they find in the order of the files."""
     team: Any = current_team()
-    judge = Judge(how.loaded, how.reject, how.explain)
+    judge = how.judge
     is_given = ctx.get_parameter_source("threads").name == "COMMANDLINE"
     content = pickle.dumps(how._replace(loaded=replace(how.loaded, resume=None)))
     team.send(PredictJob(ctx.meta.get("modules", ()), content, is_given))
@@ -173,7 +181,7 @@ def _round(team, files: list[Listed] | None, how: How, judge: Judge) -> list[dic
     return team.gather(lambda: list(predictions(mine, how, quiet, judge)))
 
 
-def _print(model, results, as_json, progress) -> int:
+def _print(facts, results, as_json, progress) -> int:
     """Print the results, and return the number of pictures that could not be read."""
     n_bad, kept = 0, []
     for result in results:
@@ -188,7 +196,7 @@ def _print(model, results, as_json, progress) -> int:
             label = "no label" if result["label"] is None else result["label"]
             say(f"{printable(result['image'])}: {label}  ({_in_words(result['probabilities'])}){doubt}")
     if as_json:
-        print_json({"model": model, "predictions": kept})
+        print_json(facts | {"predictions": kept})
     return n_bad
 
 
@@ -214,9 +222,10 @@ def _table(ctx, path, class_names, results) -> Tally:
     return tally
 
 
-def _tell(model, path, tally: Tally, as_json) -> None:
+def _tell(facts, tally: Tally, as_json) -> None:
+    path = facts["csv"]
     if as_json:
-        print_json({"model": model, "csv": path, **tally.counts})
+        print_json(facts | tally.counts)
     elif path != "-":
         say(f"{tally.pictures} picture{'' if tally.pictures == 1 else 's'}, {path}")
     tally.tell("the column error")

@@ -18,6 +18,7 @@ from tigra.datasets.splits import Splits
 from tigra.errors import DatasetError, ModelFileError
 from tigra.experiments.methods import Method, find_method
 from tigra.experiments.own_data.advice import on_few_images
+from tigra.experiments.own_data.folds import fold_splits
 from tigra.experiments.own_data.sizing import choose_size
 from tigra.experiments.recipe import LARGEST_FACTOR, Recipe
 from tigra.experiments.report.counts import wilson
@@ -243,7 +244,7 @@ def _chosen(dataset, out, folds, name, threads, settings, load, progress) -> tup
         recipe, words = _for_batches(recipe, usual, len(splits.train.labels))
         notes += words
     if is_own_data(dataset):
-        notes += on_few_images(splits, bool(folds))
+        notes += on_few_images(next(fold_splits(splits, folds, settings["seed"])) if folds else splits, bool(folds))
     splits = replace(splits, notes=(*notes, *splits.notes)) if notes else splits
     progress.show(f"measuring the statistics of {len(splits.train.labels)} training images")
     return method, recipe, splits

@@ -102,7 +102,7 @@ from tigra.models.kinds import LayerKind, layer_kind, real, whole
 from tigra.moved import install as _install_old_names
 from tigra.onnx import export_onnx
 from tigra.options import FitOptions, NetworkOptions
-from tigra.training import Epoch, Training, fit
+from tigra.training import Epoch, Training, Views, fit
 from tigra.version import __version__
 
 __all__ = [
@@ -158,6 +158,7 @@ __all__ = [
     "TrainingError",
     "UnknownLayerError",
     "UsageError",
+    "Views",
     "__version__",
     "accuracy",
     "build_deepscat",

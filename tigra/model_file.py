@@ -191,12 +191,12 @@ def load_model(path) -> Model:
 
 def _check_complete(network: Classifier) -> None:
     """Reject models that `load` could not read back."""
+    if network.obstacle:
+        raise ModelFileError(f"{network.obstacle}, so it is not saved.")
     if network.kind not in MODEL_KINDS:
         raise ModelFileError(
             f"Models of kind {network.kind!r} cannot be saved: files hold {', '.join(MODEL_KINDS)}; register the kind."
         )
-    if network.obstacle:
-        raise ModelFileError(f"{network.obstacle}, so it is not saved.")
     if not _are_names(network.class_names, network.n_classes):
         raise ModelFileError(f"class_names must be {network.n_classes} printable texts, got {network.class_names!r}.")
     if not all(np.isfinite(array).all() for _, array in _named_arrays(network)):

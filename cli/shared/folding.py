@@ -15,7 +15,7 @@ from tigra.datasets import load_dataset
 from tigra.datasets.splits import Splits, split_hash
 from tigra.errors import DatasetError, TigraError
 from tigra.experiments.methods import Method, find_method
-from tigra.experiments.own_data.folds import fold_splits
+from tigra.experiments.own_data.folds import fold_protocol, fold_splits
 from tigra.experiments.recipe import Recipe
 from tigra.experiments.runner import hand_out, runner_for
 from tigra.experiments.runs import Stopped, Watch, balanced_words, perform
@@ -165,7 +165,7 @@ def _print(splits: Splits, found: list[Accuracies], settings: dict[str, Any], as
     for name in found[0]:
         values = [one[name] for one in found]
         facts[name] = {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "values": values}
-    n_folds, protocol = settings["folds"], splits.protocol
+    n_folds, protocol = settings["folds"], fold_protocol(splits, settings["folds"])
     recipe = find_method(settings["method"]).read_recipe(settings["recipe"])
     if isinstance(recipe, Recipe):
         protocol += balanced_words(recipe.fit.class_weights, splits.train.labels, len(splits.class_names))

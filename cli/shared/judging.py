@@ -15,6 +15,7 @@ from tigra.files.atomic import write_atomically
 from tigra.model_file import Model
 from tigra.models.network import Network
 from tigra.training.familiarity import Familiar
+from tigra.training.views import Views
 
 UNSURE, UNLIKE = "low probability", "unlike the training pictures"
 LONGEST_NAME = 150  # characters of the name of a heat map
@@ -31,10 +32,14 @@ class Judge:
         Pictures whose highest probability is below get no label.
     explain : str or None
         Folder for heat maps, made if it does not exist.
+    views : int
+        Number of angles at which pictures are looked at (`tigra.training.views`); distances and heat maps are of the
+        picture as it is.
     """
 
-    def __init__(self, loaded: Model, reject: float = 0.0, explain: str | None = None):
+    def __init__(self, loaded: Model, reject: float = 0.0, explain: str | None = None, views: int = 1):
         self.network, self.reject, self.explain = loaded.network, reject, explain
+        self.looks = Views(loaded.network, views) if views > 1 else loaded.network
         found = loaded.training.get("familiar")
         self.familiar = found if isinstance(found, Familiar) and isinstance(loaded.network, Network) else None
         self.names: set[str] = set()
@@ -65,11 +70,13 @@ class Judge:
     def _measured(self, images, threads) -> tuple[np.ndarray, list]:
         """Return probabilities and distances; the layers before the last run once for both."""
         if self.familiar is None or not isinstance(self.network, Network):
-            return self.network.predict_proba(images, threads), [None] * len(images)
+            return self.looks.predict_proba(images, threads), [None] * len(images)
         embedding = self.network.embedding(images, threads)
+        distances = [round(float(distance), 4) for distance in self.familiar.distances(embedding)]
         scores = self.network.replica().layers[-1].forward(np.ascontiguousarray(embedding.T)).T
-        distances = self.familiar.distances(embedding)
-        return self.network.probabilities(scores), [round(float(distance), 4) for distance in distances]
+        if isinstance(self.looks, Views):
+            scores = self.looks.averaged(scores, images, threads)
+        return self.network.probabilities(scores), distances
 
     def _write(self, path: str, image: np.ndarray, heat: np.ndarray) -> None:
         """Write a heat map as a picture; its name is the path of the picture with all separators replaced."""

@@ -177,6 +177,15 @@ threads_option = click.option(
     show_default="all cores",
     help="Number of worker threads; use fewer to leave cores free. The results do not depend on it.",
 )
+views_option = click.option(
+    "--views",
+    type=click.IntRange(min=1, max=16),
+    default=1,
+    show_default=True,
+    help="Look at each picture at so many angles and average the scores: 2 also rotates it by 45 degrees, where the"
+    " grid of pixels makes a network least accurate. Takes as many times longer. Distances and heat maps are those of"
+    " the picture as it is.",
+)
 interpolation_option = click.option(
     "--interpolation",
     cls=HeadedOption,

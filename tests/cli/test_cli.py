@@ -237,7 +237,7 @@ def test_evaluate_gives_mean_and_deviation_over_fresh_rotations(here):
 
 def test_predict_names_classes_and_probabilities(here):
     content = json.loads(run("predict", "model.npz", "digit0.png", "digit1.png", "--json").stdout)
-    assert set(content) == {"model", "predictions"}
+    assert set(content) == {"model", "views", "predictions"}
     network, images = tigra.load("model.npz"), [tigra.read_image(f"digit{i}.png", (28, 28)) for i in (0, 1)]
     for entry, label, row in zip(
         content["predictions"], network.predict(images), network.predict_proba(images), strict=True

@@ -237,6 +237,8 @@ def test_what_was_skipped_is_said_in_one_line(pets):
     (pets / "cat" / "notes.txt").write_text("not a picture")
     (pets / "cat" / ".DS_Store").write_text("hidden")
     (pets / "cat" / "Thumbs.db").write_text("Windows")
+    (pets / "__MACOSX" / "cat").mkdir(parents=True)  # in archives that a Mac has made
+    (pets / "__MACOSX" / "cat" / "._000.png").write_text("Mac")
     (pets / "dog" / "half.png").write_bytes((pets / "dog" / "000.png").read_bytes()[:60])
     (pets / "dog" / "empty.png").touch()
     (pets / "dog" / "dangling.png").symlink_to(pets / "nowhere")
@@ -256,14 +258,16 @@ def test_kinds_of_skipped_files_are_counted_by_their_names(pets):
     for number in range(4):
         (pets / "cat" / f"note{number}.txt").write_text("not a picture")
         (pets / "dog" / f"half{number}.png").write_bytes((pets / "dog" / "000.png").read_bytes()[:60])
+    (pets / "dog" / "IMG_1.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
     (note,) = tigra.load_dataset(pets).notes
+    assert "1 HEIC picture to be converted to JPEG (dog/IMG_1.HEIC)" in note
     assert "4 files that are not pictures (cat/note0.txt, cat/note1.txt, cat/note2.txt, ...)" in note
     assert "4 damaged pictures (dog/half0.png, " in note
 
 
 def test_files_beside_the_class_folders_are_mentioned(pets):
     shutil.copy(pets / "cat" / "000.png", pets / "lost.png")
-    assert tigra.load_dataset(pets).notes == ("1 file (lost.png) next to the class folders are not used",)
+    assert tigra.load_dataset(pets).notes == ("1 file (lost.png) next to the class folders is not used",)
 
 
 def test_names_that_a_terminal_would_obey_are_shown_escaped(pets):

@@ -54,4 +54,9 @@ def test_the_command_says_few_pictures_first_and_balanced_classes_in_the_protoco
     plain = json.loads(run("train", path, "--out", model, "--json", "--class-weights", "none", *SHORT).stdout)
     assert "weighted" not in plain["protocol"] and any("--class-weights" in remark for remark in plain["remarks"])
     folds = json.loads(run("train", path, "--json", "--folds", "2", *SHORT).stdout)
-    assert folds["protocol"] == report["protocol"]
+    drawn, folded = (
+        "valid and test drawn (15% of each class)",
+        "2 folds, valid drawn (15% of each class that is not tested)",
+    )
+    assert folds["protocol"] == report["protocol"].replace(drawn, folded)
+    assert "0 (1);" in folds["notes"][0], "as many as there are in a fold"

@@ -12,8 +12,8 @@ from tigra_cli.shared.folding import Folds
 import tigra
 from benchmarks.attack import ranks
 from tests.cli.running import run
-from tigra.errors import DatasetError, TrainingError, UsageError
-from tigra.experiments.own_data.folds import fold_splits
+from tigra.errors import DatasetError, TrainingError
+from tigra.experiments.own_data.folds import fold_protocol, fold_splits
 from tigra.files.claims import claim
 
 WORDS = "train", "a.npz", "--folds", "3", "--architecture", "SC[1, 1]-S[1]", "--epochs", "1"
@@ -49,8 +49,24 @@ def test_every_image_is_tested_once_and_never_by_a_network_that_saw_it(arrays):
     assert sorted(tested) == sorted(keys(np.load(arrays)["images"]))
     with pytest.raises(DatasetError, match="from 2 to the 11 images of class '1', got 12"):
         next(fold_splits(splits, 12))
-    with pytest.raises(UsageError, match="leave out train_rotations"):
-        next(fold_splits(tigra.load_dataset(arrays, train_rotations=4), 4))
+
+
+def test_the_protocol_says_folds_and_training_images_are_rotated_if_asked(arrays):
+    upright = tigra.load_dataset(arrays)
+    fold = next(fold_splits(upright, 4))
+    words = "4 folds, valid drawn (15% of each class that is not tested)"
+    assert (
+        fold.protocol == f"6x6 grey, background from the border, {words}, train and valid upright, test as in the files"
+    )
+    asked = tigra.load_dataset(arrays, train_rotations=4)
+    turned = next(fold_splits(asked, 4))
+    assert f"{words}, train rotated by one of 4 equally spaced angles, valid upright" in turned.protocol
+    for part in ("valid", "test", "test_upright"):
+        np.testing.assert_array_equal(getattr(turned, part).images[:], getattr(fold, part).images[:])
+    for image, original in zip(turned.train.images[:], fold.train.images[:], strict=True):
+        assert min(np.abs(image - np.rot90(original, k)).max() for k in range(4)) < 1e-12
+    parts = tigra.load_dataset("mnist-012")
+    assert fold_protocol(parts, 5).startswith("5 folds, valid drawn (15% of each class that is not tested), train and")
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.running import run
-from tigra.errors import UsageError
+from tigra.errors import DatasetError, UsageError
 from tigra.experiments.methods import METHODS
 from tigra.experiments.own_data.sizing import choose_size
 
@@ -31,6 +31,12 @@ def test_the_size_follows_the_pictures_and_the_time(folder, tmp_path):
     assert choose_size(folder, TIGRANET, recipe, threads=2).seconds == pytest.approx(free.seconds / 2)
     np.savez(tmp_path / "a.npz", images=np.zeros((10, 90, 80)), labels=np.arange(10) % 2)
     assert choose_size(tmp_path / "a.npz", TIGRANET, recipe, budget=1e9).size == (90, 90)
+    np.savez(tmp_path / "b.npz", images=np.zeros((10, 90)), labels=np.arange(10) % 2)
+    with pytest.raises(DatasetError, match="expected images \\(n, height, width\\)"):
+        choose_size(tmp_path / "b.npz", TIGRANET, recipe)
+    np.savez(tmp_path / "b.npz", x=np.zeros((10, 9, 9)))
+    with pytest.raises(DatasetError, match="no train_images and train_labels, or images and labels, only 'x'"):
+        choose_size(tmp_path / "b.npz", TIGRANET, recipe)
     with pytest.raises(UsageError, match="--size auto is for folders and .npz files, got mnist-rot"):
         choose_size("mnist-rot", TIGRANET, recipe)
     with pytest.raises(UsageError, match="time that deepscat takes is not known"):

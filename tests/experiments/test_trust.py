@@ -10,6 +10,7 @@ from PIL import Image
 
 import tigra
 from tests.cli.running import run
+from tigra.datasets.splits import Split
 from tigra.experiments.report.counts import calibration_error
 from tigra.experiments.report.heat import heat_maps, heat_picture
 from tigra.model_file import load_model, packaged_models
@@ -58,6 +59,19 @@ def test_pictures_unlike_the_training_are_noticed(network, familiar, mnist_012, 
     assert len(familiar.features) == 500 and flagged(mnist_012.valid.images) <= 0.02
     assert flagged(mnist_012.test.images) < 0.1  # rotated
     assert flagged(rng.random((8, 28, 28))) == flagged(1 - mnist_012.test.images[:8]) == 1
+
+
+def test_few_validation_pictures_flag_few_ordinary_ones(network, familiar, mnist_012):
+    """The largest of 10 distances alone is often small; the training pictures help."""
+    test, valid = (network.embedding(split.images) for split in (mnist_012.test_upright, mnist_012.valid))
+    kept = familiar.features.astype(np.float64)
+    nearest = [np.sort(np.sqrt(np.square(kept - row).sum(axis=1)))[5] for row in kept]  # the first is itself
+    for start in (0, 40, 80):
+        some = slice(start, start + 10)
+        found = Familiar.of(network, mnist_012.train, Split(*(array[some] for array in mnist_012.valid)))
+        both = np.concatenate([familiar.distances(valid[some]) * familiar.limit, nearest])
+        assert found.limit == pytest.approx(np.quantile(both, 0.99), rel=1e-4)
+        assert (found.distances(test) > 1).mean() <= 0.06
 
 
 def test_model_files_keep_both_and_older_files_load(network, familiar, mnist_012, tmp_path, monkeypatch):

@@ -75,10 +75,12 @@ def test_tiny_and_long_pictures_work(tmp_path, size):
 
 def test_text_truncated_missing_and_folders_are_refused_in_one_sentence(tmp_path, ramp):
     (tmp_path / "note.png").write_text("not a picture")
+    (tmp_path / "phone.HEIC").write_text("not a picture that Pillow knows")
     Image.fromarray(np.tile(ramp, (20, 20))).save(tmp_path / "whole.jpg")
     (tmp_path / "half.jpg").write_bytes((tmp_path / "whole.jpg").read_bytes()[:400])
     for name, message in {
         "note.png": "not a picture",
+        "phone.HEIC": "is a HEIC picture, which cannot be read; convert it to JPEG",
         "half.jpg": "half.jpg",
         "none.png": "No such file",
         "": "Cannot read",

@@ -79,7 +79,8 @@ def test_weights_of_classes_come_from_a_file(tmp_path):
     labels = np.array([0, 1, 1])
     (tmp_path / "w.csv").write_text('cat,3\n"a, b",0.5\n')
     (tmp_path / "w.json").write_text('{"cat": 3, "a, b": 0.5}')
-    for name in ("w.csv", "w.json"):
+    (tmp_path / "headed.csv").write_text('class, weight\ncat,3\n"a, b",0.5\n')
+    for name in ("w.csv", "w.json", "headed.csv"):
         text = read_class_weights(tmp_path / name)
         (found,) = with_class_weights(None, FitOptions(class_weights=text).class_weights, ["cat", "a, b"], labels)
         assert found.tolist() == [3, 0.5, 0.5]
@@ -87,7 +88,7 @@ def test_weights_of_classes_come_from_a_file(tmp_path):
         with_class_weights(None, text, ["x", "y"], labels)
     for content in ("cat", "cat,-1", "cat,nan", "", "[1]", "[" * 10**5):
         (tmp_path / "w.csv").write_text(content)
-        with pytest.raises(tigra.UsageError, match="must have lines 'class,weight'"):
+        with pytest.raises(tigra.UsageError, match="must have lines of a class and its weight"):
             read_class_weights(tmp_path / "w.csv")
     with pytest.raises(tigra.UsageError, match="No such file"):
         read_class_weights(tmp_path / "nothing")

@@ -19,6 +19,7 @@ from tigra.images.store import ImageStore, store_key, stored_pictures
 
 REASONS = {  # words in messages of `tigra.images`: name of one such file, and of several
     "is not a picture": ("file that is not a picture", "files that are not pictures"),
+    "is a HEIC picture": ("HEIC picture to be converted to JPEG", "HEIC pictures to be converted to JPEG"),
     "too large": ("picture that is too large", "pictures that are too large"),
     "has pixels": ("picture with impossible pixels", "pictures with impossible pixels"),
     "NaN": ("picture with impossible pixels", "pictures with impossible pixels"),

@@ -215,7 +215,8 @@ def described(shape, invert, test_rotations, interpolation, words, background, i
     kind = f"{shape[0]}x{shape[1]} {'colour' if len(shape) == 3 else 'grey'}{', inverted' if invert else ''}"
     kind += ", background from the border" if found == "border" and background != "to black" else ""
     return {
-        "before": f"{kind}, {words}",
+        "before": f"{kind}, ",
+        "drawn": words,
         "test_words": f"test {turned}",
         "transform": partial(turned_at_random, interpolation=interpolation, background=frame)
         if test_rotations

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tigra.errors import DatasetError, printable
 from tigra.images.colour import has_colour
 from tigra.images.pictures import picture_size
+from tigra.images.streaming import is_hidden
 
 PARTS = dict.fromkeys(("train", "training"), "train")
 PARTS |= dict.fromkeys(("valid", "val", "validation", "dev"), "valid")
@@ -78,19 +79,16 @@ def stray_note(folder: Path) -> list[str]:
     """Return one sentence on files next to the class folders, which are not used."""
     places = [folder, *(place for part, place in _parts_of(folder).items() if part)]
     strays = [(place / name).relative_to(folder).as_posix() for place in places for name in _files_in(place)]
-    return [f"{counted(strays, 'file', 'files')} next to the class folders are not used"] if strays else []
+    are = "is" if len(strays) == 1 else "are"
+    return [f"{counted(strays, 'file', 'files')} next to the class folders {are} not used"] if strays else []
 
 
 def _files_in(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and not _is_hidden(entry.name))
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name == "Thumbs.db"
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and not is_hidden(entry.name))
 
 
 def _subfolders(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not is_hidden(entry.name))
 
 
 def _classes_of(place: Path, part: str, folder: Path) -> list[PictureFile]:
@@ -121,9 +119,9 @@ def _files_below(place: Path, folder: Path):
     Links to folders are not followed, as they may form cycles.
     """
     for inside, subfolders, names in os.walk(place, onerror=_refuse):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        subfolders[:] = sorted(name for name in subfolders if not is_hidden(name))
         above = Path(inside).relative_to(folder).as_posix()
-        yield from (f"{above}/{name}" for name in names if not _is_hidden(name))
+        yield from (f"{above}/{name}" for name in names if not is_hidden(name))
 
 
 def _refuse(error: OSError):

@@ -275,7 +275,8 @@ def load_eth_80(
         seed=seed,
         train_rotations=train_rotations,
         interpolation=interpolation,
-        before=f"{found.paths[0].name}, {size[0]}x{size[1]} {'colour' if colour == 'yes' else 'grey'}, {words}, ",
+        before=f"{found.paths[0].name}, {size[0]}x{size[1]} {'colour' if colour == 'yes' else 'grey'}, ",
+        drawn=f"{words}, ",
         test_words=f"test {ROTATED}, {interpolation} interpolation" if test_rotations else "test as photographed",
         options={
             "size": size,

@@ -62,6 +62,10 @@ class Splits:
         What is around the objects, and enters when images are moved; "" stands for what `find_background` says.
     test_names : sequence of str
         File names of the test pictures of a folder, in their order; empty for other data sets.
+    drawn : str
+        Words of the protocol on how the images were divided; a cross-validation has others.
+    train_upright : Split or None
+        Training images before they were rotated; None if they were not.
     """
 
     name: str
@@ -77,6 +81,8 @@ class Splits:
     learned: Learned | None = None
     background: str = ""
     test_names: Sequence[str] = ()
+    drawn: str = ""
+    train_upright: Split | None = None
 
     @property
     def image_shape(self) -> tuple[int, ...]:
@@ -213,13 +219,14 @@ def assemble(
     train_rotations: int | str = 0,
     options: dict | None = None,
     before: str = "",
+    drawn: str = "",
     entering: str = "black",
     **more,
 ) -> Splits:
     """Make Splits from upright parts: rotate training images if requested, transform test images.
 
-    The texts `before` and `test_words` become the start and the end of the protocol. `entering` is the background
-    that rotated training images continue.
+    The texts `before`, `drawn` and `test_words` become parts of the protocol. `entering` is the background that
+    rotated training images continue.
     """
     check_rotations(train_rotations)
     train, train_words = with_train_rotations(upright["train"], train_rotations, seed, interpolation, entering)
@@ -236,7 +243,9 @@ def assemble(
         class_names=class_names,
         transform=transform,
         options={"seed": seed, "interpolation": interpolation, **(options or {}), "train_rotations": train_rotations},
-        protocol=f"{before}{both}{test_words}",
+        protocol=f"{before}{drawn}{both}{test_words}",
+        drawn=drawn,
+        train_upright=None if train_words == "upright" else upright["train"],
         **more,
     )
 

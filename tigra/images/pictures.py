@@ -28,6 +28,7 @@ FORMATS = (
     "PCX", "DCX", "ICO", "ICNS", "SGI", "XBM", "XPM", "MSP", "IM", "DDS", "QOI", "PSD", "SUN",
 )  # fmt: skip
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # our errors say the same
+HEIC = ".heic", ".heif"
 GREY_LEVELS = 65535  # 16 bits: exact for 8-bit and 16-bit pictures
 WHOLE = 2**24  # pixels up to which a picture is scaled at once, larger ones strip by strip
 STRIP = 2**20  # pixels in a strip, so that only the decoded picture itself takes much memory
@@ -103,13 +104,20 @@ def decode_image(file, name, shape: tuple[int, ...], invert: bool = False, backg
     except Image.DecompressionBombError as error:  # twice Pillow's own limit
         raise ImageError(f"{name} is too large for Pillow to open safely; scale it down first.") from error
     except UnidentifiedImageError as error:
-        raise ImageError(f"{name} is not a picture that can be read; give a PNG or JPEG file, for example.") from error
+        raise ImageError(_unknown(str(name))) from error
     except OSError as error:
         if error.strerror is not None:
             raise ImageError(f"Cannot read {name}: {error.strerror}.") from error
         raise ImageError(f"{name} is damaged and cannot be read ({error}).") from error
     except Exception as error:  # decoders of Pillow raise almost anything on damaged files
         raise ImageError(f"{name} is damaged and cannot be read ({type(error).__name__}).") from error
+
+
+def _unknown(name: str) -> str:
+    """Return the message for a file that Pillow does not know; telephones write HEIC."""
+    if name.lower().endswith(HEIC):
+        return f"{name} is a HEIC picture, which cannot be read; convert it to JPEG."
+    return f"{name} is not a picture that can be read; give a PNG or JPEG file, for example."
 
 
 def _rounded(grey: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tigra.errors import ImageError
 
+LEFT_BY_SYSTEMS = "Thumbs.db", "desktop.ini", "__MACOSX", "@eaDir"
 AT_ONCE = 256  # pictures in a batch
 LARGEST_BATCH = 2**25  # bytes of decoded pictures; large ones come in smaller batches
 AHEAD = 2  # batches decoded before they are asked for
@@ -80,12 +81,21 @@ def _files_in(folder: str, recursive: bool) -> Iterator[Listed]:
         yield Listed(folder, f"{folder} has no files{' of its own' if advice else ''}{advice}.")
 
 
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is hidden, or was left by an operating system.
+
+    >>> [name for name in (".DS_Store", "cat.png", "Thumbs.db", "__MACOSX") if not is_hidden(name)]
+    ['cat.png']
+    """
+    return name.startswith(".") or name in LEFT_BY_SYSTEMS
+
+
 def _content(folder: str) -> tuple[list[str], list[str]]:
     """Return the names of the files and of the folders in a folder, sorted."""
     names, folders = [], []
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith(".") or entry.name == "Thumbs.db":
+            if is_hidden(entry.name):
                 continue
             if not entry.is_dir():
                 names.append(entry.name)

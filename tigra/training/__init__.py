@@ -7,10 +7,15 @@ fitting     `fit`: a run from Python
 epochs      the record of an epoch
 divergence  runs that have gone astray, and why
 jitter      training images shifted by fractions of a pixel
+weights     weights of classes and images in the loss
+
+Of trained networks: temperature (calibrated probabilities), familiarity (how unlike the training images an image is)
+and views (scores averaged over several angles).
 """
 
 from tigra.training.epochs import Epoch
 from tigra.training.fitting import fit
 from tigra.training.training import Training
+from tigra.training.views import Views
 
-__all__ = ["Epoch", "Training", "fit"]
+__all__ = ["Epoch", "Training", "Views", "fit"]

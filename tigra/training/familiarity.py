@@ -13,6 +13,7 @@ from tigra.seeding import balanced_order, generator
 N_KEPT = 500  # training images whose features are kept, as many of each class as possible
 NEIGHBOUR = 5  # the distance to the fifth nearest counts; to a single one it would be noisy
 SHARE = 0.99  # of the validation images that are not flagged
+ENOUGH = 100  # validation images; with fewer, training images help to find the limit
 AT_ONCE = 64  # images whose distances are in memory at a time
 
 
@@ -27,7 +28,7 @@ class Familiar:
     scale : float32 array (F,)
         Deviations of the features over the training images.
     limit : float
-        99 % of the validation images are closer than this.
+        99 % of the validation images are closer than this; if they are few, of these and the training images.
     """
 
     features: np.ndarray
@@ -67,6 +68,8 @@ class Familiar:
         scale = np.where(deviation > 1e-6 * max(deviation.max(), 1e-30), deviation, max(deviation.max(), 1e-30))
         found = cls((kept / scale).astype(np.float32), scale.astype(np.float32), 1.0)
         distances = found.distances(network.embedding(valid.images, threads))
+        if len(distances) < ENOUGH:  # their largest distance alone would flag many ordinary images
+            distances = np.concatenate([distances, found._to_nearest(found.features, n_skipped=1)])
         limit = float(f"{max(np.quantile(distances, SHARE), 1e-12):.6g}")
         return cls(found.features, found.scale, limit)
 
@@ -75,9 +78,12 @@ class Familiar:
 
         Distances are relative to the limit.
         """
-        rows = (np.asarray(embedding, np.float64) / self.scale).astype(np.float32)
-        place, found = min(NEIGHBOUR, len(self.features)) - 1, []
+        return self._to_nearest((np.asarray(embedding, np.float64) / self.scale).astype(np.float32)) / self.limit
+
+    def _to_nearest(self, rows: np.ndarray, n_skipped: int = 0) -> np.ndarray:
+        """Return distances of scaled features to the fifth nearest, not counting as many as are skipped."""
+        place, found = min(NEIGHBOUR + n_skipped, len(self.features)) - 1, []
         for start in range(0, len(rows), AT_ONCE):
             gaps = rows[start : start + AT_ONCE, None] - self.features
             found.append(np.partition(np.square(gaps).sum(axis=2), place, axis=1)[:, place])
-        return np.sqrt(np.concatenate(found).astype(np.float64)) / self.limit
+        return np.sqrt(np.concatenate(found).astype(np.float64))

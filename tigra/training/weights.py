@@ -11,6 +11,7 @@ import numpy as np
 from tigra.errors import TrainingError, UsageError
 from tigra.options import CLASS_WEIGHTS, weights_by_class
 
+HEADER = ["class", "weight"]
 LARGEST_FILE = 2**20  # bytes of a file of class weights
 IMBALANCE = 3  # times as many images of one class as of another, from which "auto" is "balanced"
 
@@ -108,7 +109,7 @@ def with_class_weights(weights, class_weights: str, class_names: Sequence[str], 
 
 
 def read_class_weights(path) -> str:
-    """Read a file of lines `class,weight` (CSV), or a JSON object; return the JSON text for `FitOptions`."""
+    """Read a file of lines `class,weight` (CSV, maybe with a header), or a JSON object; return it as JSON text."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             text = file.read(LARGEST_FILE + 1)
@@ -120,10 +121,11 @@ def read_class_weights(path) -> str:
     found = weights_by_class(text)
     if found is None:
         rows = [row for row in csv.reader(text.splitlines()) if row]
+        rows = rows[1:] if rows and [cell.strip() for cell in rows[0]] == HEADER else rows
         try:
             found = weights_by_class(json.dumps({name.strip(): float(weight) for name, weight in rows}))
         except ValueError:
             found = None
     if not found or len(text) > LARGEST_FILE:
-        raise UsageError(f"{path} must have lines 'class,weight' with weights of at least 0, such as 'cat,2.5'.")
+        raise UsageError(f"{path} must have lines of a class and its weight of at least 0, such as 'cat,2.5'.")
     return json.dumps(found)

@@ -29,6 +29,7 @@ PART_NAMES = {"train": ("train",), "valid": ("val", "valid"), "test": ("test",)}
 LARGEST_VALUE = {"b": 1, "u1": 255, "u2": GREY_LEVELS, "f2": 1, "f4": 1, "f8": 1}  # of a pixel, by type
 COPIES = 2  # of the arrays that memory must hold
 COLOUR_SHARE = 0.1  # of the images must have colour
+N_LISTED = 6  # arrays named in a message
 N_COLOURS = 500  # images that are looked at for colour
 
 
@@ -71,8 +72,10 @@ class ArrayImages(LazyImages):
         (height, width), old = self.shape[1:3], images.shape[1:3]
         scale = min(height / old[0], width / old[1])
         new = tuple(max(1, round(scale * size)) for size in old)
-        scaled = from_planes(resize(as_planes(images), new), images) if len(images) else images
         framed = np.zeros((len(images), *self.shape[1:]))
+        if not len(images):
+            return framed
+        scaled = from_planes(resize(as_planes(images), new), images)
         if self.background != "black":
             framed += border_grey(scaled)[:, None, None]
         top, left = (height - new[0]) // 2, (width - new[1]) // 2
@@ -149,15 +152,42 @@ def read_images(path, name: str, pixels: np.ndarray) -> np.ndarray:
     if not is_image or 0 in pixels.shape:
         raise DatasetError(
             f"{path}, {name} has the shape {pixels.shape}; expected images (n, height, width), or (n, height, width, 3)"
-            " in colour."
+            f" in colour{_shape_hint(pixels.shape)}."
         )
     if _kind(pixels.dtype) not in LARGEST_VALUE:
         raise DatasetError(f"{path}, {name} has the type {pixels.dtype}; save uint8, uint16 or real numbers in [0, 1].")
     if pixels.dtype.kind == "f":
         low, high = float(pixels.min()), float(pixels.max())
-        if not (low >= 0 and high <= 1):  # also if they are NaN
+        if not np.isfinite([low, high]).all():
+            image = int(np.flatnonzero(~np.isfinite(pixels).reshape(len(pixels), -1).all(axis=1))[0])
+            raise DatasetError(
+                f"{path}, {name} has pixels that are not finite numbers, the first in image {image}; leave out such"
+                " images, or replace the pixels."
+            )
+        if low < 0 or high > 1:
             raise DatasetError(f"{path}, {name} has pixels from {low:g} to {high:g}; scale them to [0, 1].")
     return pixels
+
+
+def _shape_hint(shape: tuple[int, ...]) -> str:
+    """Return what to do about a wrong shape, if it is a usual one.
+
+    >>> _shape_hint((60, 3, 28, 28)), _shape_hint((60, 28, 28, 4)), _shape_hint((60, 784))
+    ('; move the channels to the end with numpy.moveaxis(images, 1, -1)', '; leave out the fourth channel', '')
+    """
+    if len(shape) == 4 and shape[1] in (1, 3):
+        return "; move the channels to the end with numpy.moveaxis(images, 1, -1)"
+    return "; leave out the fourth channel" if len(shape) == 4 and shape[3] == 4 else ""
+
+
+def lacking(path, wanted: str) -> DatasetError:
+    """Return the error for a file, already read, that lacks arrays; it says which ones there are."""
+    with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+        names = [short(name.removesuffix(".npy")) for name in archive.namelist()]
+    if "'meta.json'" in names:
+        return DatasetError(f"{path} is a model, not a data set; give a folder of pictures, or a file of arrays.")
+    there = ", ".join(names[:N_LISTED]) + (" and more" if len(names) > N_LISTED else "")
+    return DatasetError(f"{path} has no {wanted}, only {there or 'nothing'}; save the arrays under these names.")
 
 
 def read_labels(path, name: str, labels: np.ndarray, n_images: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,7 @@ from tigra.datasets.npz.files import (
     PART_NAMES,
     ArrayImages,
     images_have_colour,
+    lacking,
     read_arrays,
     read_images,
     read_labels,
@@ -20,6 +22,7 @@ from tigra.datasets.picture_files import USUAL_SIZE
 from tigra.datasets.splits import Split, Splits, assemble
 from tigra.errors import DatasetError, printable
 from tigra.images.sizes import checked_shape
+from tigra.option_fields import short
 
 LABELLED = "images", "labels"  # of a file without parts
 
@@ -53,7 +56,7 @@ def load_arrays(
     """
     parts = _parts_in(file)
     if "train" not in parts:
-        raise DatasetError(f"{file} has no train_images with train_labels, nor images with labels; add them.")
+        raise lacking(file, "train_images and train_labels, or images and labels")
     pixels = {part: images for part, (images, _) in parts.items()}
     class_names, labels = _numbered(file, {part: names for part, (_, names) in parts.items()})
     first = pixels["train"]
@@ -114,7 +117,7 @@ def load_test_arrays(
     """
     parts = _parts_in(file)
     if "test" not in parts and len(parts) != 1:
-        raise DatasetError(f"{file} has no test_images with test_labels, nor images with labels; add them.")
+        raise lacking(file, "test_images and test_labels, or images and labels")
     pixels, names = parts.get("test") or parts["train"]
     numbers = {name: number for number, name in enumerate(class_names)}
     own_names = [_named(name, _class_names(file)) for name in names]
@@ -139,6 +142,7 @@ def load_test_arrays(
         class_names=class_names,
         options={"background": background},
         notes=(f"left out {n_left_out} images, because the model was trained on them",) if n_left_out else (),
+        test_names=[f"{os.path.basename(file)}[{row}]" for row in rows],  # as `tigra predict` names them
         **described(tuple(shape), False, test_rotations, interpolation, words, background, none.images),
     )
 
@@ -147,7 +151,7 @@ def load_images(file, shape: tuple[int, ...], background: str = "border") -> Arr
     """Return the images to predict in a file: `images`, `test_images`, or the only array of images."""
     found = read_arrays(file, ("images", "test_images"))
     if not found:
-        raise DatasetError(f"{file} has neither images nor test_images; name the array of images so.")
+        raise lacking(file, "images or test_images")
     name = next(iter(found))
     pixels = read_images(file, name, found[name])
     return ArrayImages(pixels, np.arange(len(pixels)), shape, background)
@@ -203,8 +207,13 @@ def _numbered(file, labels: dict[str, np.ndarray]) -> tuple[list[str], dict[str,
     numbered = {}
     for part, values in labels.items():
         places = np.clip(np.searchsorted(kinds, values), 0, len(kinds) - 1)
-        if values.dtype.kind != kinds.dtype.kind or (kinds[places] != values).any():
-            raise DatasetError(f"{file} has labels in {part} that are not among those in train; correct them.")
+        is_strange = kinds[places] != values if values.dtype.kind == kinds.dtype.kind else np.ones(len(values), bool)
+        if is_strange.any():
+            strange = short(values[is_strange][0].item())
+            raise DatasetError(
+                f"{file} has the label {strange} in {part}, which is not among those in train; correct it, or add"
+                " training images of this class."
+            )
         numbered[part] = places.astype(np.int64)
     return names, numbered
 

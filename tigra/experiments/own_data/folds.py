@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tigra.datasets.splits import Split, Splits, draw_stratified, transformed
-from tigra.errors import DatasetError, UsageError
+from tigra.datasets.splits import Split, Splits, draw_stratified, transformed, with_train_rotations
+from tigra.errors import DatasetError
 from tigra.images.store import LazyImages
 from tigra.seeding import generator
 
@@ -39,20 +39,19 @@ def fold_splits(splits: Splits, n_folds: int, seed: int = 0) -> Iterator[Splits]
     Parameters
     ----------
     splits : Splits
-        The data set, with upright training images.
+        The data set.
     n_folds : int
         Number of folds, at least 2.
     seed : int
-        Seed of the folds, and of the transformations of test images.
+        Seed of the folds, and of the transformations of training and test images.
 
     Yields
     ------
     Splits
-        One fold is the test; of the rest of each class 15 % are for validation.
+        One fold is the test; of the rest of each class 15 % are for validation. Training images are rotated if those
+        of the data set are.
     """
-    if splits.options.get("train_rotations") not in (None, 0, 1):
-        raise UsageError("Folds need upright training images; leave out train_rotations.")
-    parts = [splits.train, splits.valid, splits.test_upright]
+    parts = [splits.train_upright or splits.train, splits.valid, splits.test_upright]
     images, labels = [part.images for part in parts], np.concatenate([part.labels for part in parts])
     counts = np.bincount(labels, minlength=len(splits.class_names))
     if n_folds < 2 or n_folds > counts.min():
@@ -70,6 +69,28 @@ def fold_splits(splits: Splits, n_folds: int, seed: int = 0) -> Iterator[Splits]
         train, valid, upright = (
             Split(JoinedImages(images, rows), labels[rows]) for rows in (rest[~is_valid], rest[is_valid], test)
         )
-        turned = transformed(upright, splits.transform, np.random.default_rng(seed))
-        of_fold = replace(splits, train=train, valid=valid, test_upright=upright, test=turned)
-        yield replace(of_fold, learned=None, test_names=())
+        yield replace(
+            splits,
+            train=_as_asked(train, splits, seed),
+            train_upright=None if splits.train_upright is None else train,
+            valid=valid,
+            test_upright=upright,
+            test=transformed(upright, splits.transform, np.random.default_rng(seed)),
+            protocol=fold_protocol(splits, n_folds),
+            learned=None,
+            test_names=(),
+        )
+
+
+def fold_protocol(splits: Splits, n_folds: int) -> str:
+    """Return the protocol of a cross-validation: that of the data set, but divided into folds."""
+    words = f"{n_folds} folds, valid drawn ({VALID_SHARE:.0%} of each class that is not tested), "
+    return splits.protocol.replace(splits.drawn, words, 1)  # in front if there are no such words
+
+
+def _as_asked(train: Split, splits: Splits, seed: int) -> Split:
+    """Rotate upright training images as those of the data set are rotated."""
+    if splits.train_upright is None:
+        return train
+    options = splits.options
+    return with_train_rotations(train, options["train_rotations"], seed, options["interpolation"], splits.entering)[0]

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tigra.datasets.npz.files import is_array_file, read_arrays
+from tigra.datasets.npz.files import is_array_file, lacking, read_arrays, read_images
 from tigra.datasets.picture_files import N_SIZES, list_pictures
-from tigra.errors import DatasetError, UsageError
+from tigra.errors import UsageError
 from tigra.experiments.recipe import Recipe
 from tigra.images.pictures import picture_size
 from tigra.models.build import Plan
@@ -87,12 +87,13 @@ def _looked_at(dataset) -> tuple[tuple[int, int], int, int]:
     """Return the median size of the pictures, their number, and the number of classes."""
     if is_array_file(dataset):
         arrays = read_arrays(dataset, ("train_images", "train_labels", "images", "labels"))
-        images = [array for name, array in arrays.items() if name.endswith("images")]
-        labels = [array for name, array in arrays.items() if name.endswith("labels")]
-        if not images or not labels or images[0].ndim < 3:
-            raise DatasetError(f"{dataset} has no train_images with train_labels, nor images with labels; add them.")
-        height, width = images[0].shape[1:3]
-        return (height, width), len(images[0]), max(2, len(np.unique(labels[0])))
+        images = [name for name in arrays if name.endswith("images")]
+        labels = [name for name in arrays if name.endswith("labels")]
+        if not images or not labels:
+            raise lacking(dataset, "train_images and train_labels, or images and labels")
+        pixels = read_images(dataset, images[0], arrays[images[0]])
+        height, width = pixels.shape[1:3]
+        return (height, width), len(pixels), max(2, len(np.unique(arrays[labels[0]])))
     if not os.path.isdir(dataset):
         raise UsageError(f"--size auto is for folders and .npz files, got {dataset}; give a size such as 50x50.")
     files = list_pictures(Path(dataset))

@@ -30,7 +30,7 @@ h1 { font-size: 1.5em; overflow-wrap: anywhere } h2 { font-size: 1.15em; margin-
 table { border-collapse: collapse } th, td { padding: .25em .7em; border: 1px solid var(--line); text-align: right }
 th { font-weight: 600; overflow-wrap: anywhere; max-width: 12em } th:first-child { text-align: left }
 figure { display: inline-block; margin: 0 1em 1em 0; width: 9em; vertical-align: top; font-size: .85em }
-figure img { width: 9em; height: auto; image-rendering: pixelated; background: #888 }
+figure img { width: 9em; height: auto; image-rendering: pixelated; background: #888; outline: 1px solid var(--line) }
 figcaption { overflow-wrap: anywhere }
 svg { max-width: 100%; height: auto } svg text { fill: var(--ink); font-size: 13px } .grid { stroke: var(--line) }
 .line { fill: none; stroke-width: 2 } .a { stroke: var(--a) } .b { stroke: var(--b); stroke-dasharray: 6 4 }

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from tigra.datasets.loading import is_own_data
+from tigra.datasets.npz.files import ArrayImages, images_have_colour
 from tigra.datasets.picture_files import list_pictures
 from tigra.datasets.splits import Splits
 from tigra.errors import TigraError
@@ -103,26 +105,36 @@ def on_mistakes(counts: Counts, splits: Splits, network: Classifier) -> list[str
 
 
 def on_pictures(splits: Splits, network: Classifier) -> list[str]:
-    """Return sentences on what happened to the pictures of a folder: rotations, colours, sizes."""
-    if not Path(splits.name).is_dir():
+    """Return sentences on what happened to the user's own pictures: rotations, colours, sizes."""
+    if not is_own_data(splits.name):
         return []
     said = []
     if splits.transform is None:
         said.append("the test pictures were upright, as in the files; add --test-rotations to test them at any angle")
-    try:
-        files = list_pictures(Path(splits.name))
-    except TigraError:  # it was there a moment ago
-        return said
-    paths = [file.path for file in files[:: max(1, len(files) // N_SAMPLE)]]
-    if len(network.image_shape) == 2 and 2 * sum(map(has_colour, paths)) > len(paths):
+    are_coloured, found = _looked_at(splits)
+    if len(network.image_shape) == 2 and are_coloured:
         said.append("the pictures have colours, but the network sees grey: classes that differ by colour look the same")
-    sizes = sorted({size for path in paths if (size := picture_size(path))}, key=lambda size: size[0] * size[1])
+    sizes = sorted(found, key=lambda size: size[0] * size[1])
     height, width = network.image_shape[:2]
     if sizes and sizes[-1][0] * sizes[-1][1] > 2 * height * width:
         largest = f"{sizes[-1][0]}x{sizes[-1][1]}"
         span = largest if len(sizes) == 1 else f"{sizes[0][0]}x{sizes[0][1]} to {largest}"
         said.append(f"pictures of {span} pixels were reduced to {height}x{width}; details may be lost, see --size")
     return said
+
+
+def _looked_at(splits: Splits) -> tuple[bool, set[tuple[int, ...]]]:
+    """Return whether most pictures have colours, and sizes of some, as they were before they were read."""
+    images = splits.test_upright.images
+    if isinstance(images, ArrayImages):
+        return images_have_colour(images.pixels), {images.pixels.shape[1:3]}
+    try:
+        files = list_pictures(Path(splits.name))
+    except TigraError:  # it was there a moment ago
+        return False, set()
+    paths = [file.path for file in files[:: max(1, len(files) // N_SAMPLE)]]
+    sizes: set[tuple[int, ...]] = {size for path in paths if (size := picture_size(path))}
+    return 2 * sum(map(has_colour, paths)) > len(paths), sizes
 
 
 def has_colour(path) -> bool:
@@ -162,4 +174,5 @@ def are_mirrored(a: np.ndarray, b: np.ndarray) -> bool:
 def _listed(names: Sequence[str], n_images: np.ndarray, places) -> str:
     """Return names with numbers, the first few of them."""
     shown = ", ".join(f"{names[place]} ({n_images[place]})" for place in places[:N_LISTED])
-    return shown + (f" and {len(places) - N_LISTED} more classes" if len(places) > N_LISTED else "")
+    more = len(places) - N_LISTED
+    return shown + (f" and {more} more class{'es' * (more > 1)}" if more > 0 else "")
