@@ -127,6 +127,7 @@ IDEAS = {
         object_ideas.EQUAL: {},
         object_ideas.COLOUR: {},
         object_ideas.AVERAGED: {},
+        object_ideas.MIXED: {},
     },
 }  # fmt: skip
 BASES = {

@@ -14,11 +14,15 @@ from tigra.experiments.methods import find_method
 from tigra.experiments.recipe import Recipe
 from tigra.experiments.runs import Watch, perform
 from tigra.images.background import border_grey
+from tigra.models.classifier import Classifier
 
 CONTRAST = "each picture also with contrast x 0.7 and x 1.4, for a third of the epochs"
 EQUAL = "contrast of every picture made equal"
 COLOUR = "colour"
-AVERAGED = "three networks, probabilities averaged"
+AVERAGED = "two networks, probabilities averaged"
+MIXED = "a grey and a colour network, probabilities averaged"
+COLOURS: dict[str, list[dict]] = {COLOUR: [{"colour": "yes"}], MIXED: [{}, {"colour": "yes"}]}  # options of the data
+PARTS = "valid", "test"
 
 
 def with_contrasts(splits: Splits) -> Splits:
@@ -42,23 +46,25 @@ def with_equal_contrast(splits: Splits, size: float = 0.12) -> Splits:
 
 def measured(recipe: Recipe, idea: str, fold: int, watch: Watch, data_dir=None, threads: int = 1) -> list[float]:
     """Percent of the validation objects and of the test objects that are recognised, all views."""
-    colour = {"colour": "yes"} if idea == COLOUR else {}
-    splits = load_dataset("eth-80", split="object", fold=fold, data_dir=data_dir, **colour)
-    if idea == CONTRAST:
-        splits = with_contrasts(splits)
-        recipe = recipe.with_changes({"epochs": -(-recipe.fit.epochs // 3)})
-    if idea == EQUAL:
-        splits = with_equal_contrast(splits)
-    models = []
-    for seed in range(3 if idea == AVERAGED else 1):
-        run = find_method("tigranet").start(splits, recipe, seed, threads)
-        replace_layers(run.training.network, idea)
-        perform(run, watch=watch)
-        models.append(run.model)
-    return [_accuracy(models, part, threads) for part in (splits.valid, splits.test)]
+    judges: list[tuple[Classifier, Splits]] = []
+    for colour in COLOURS.get(idea, [{}]):
+        splits = load_dataset("eth-80", split="object", fold=fold, data_dir=data_dir, **colour)
+        if idea == CONTRAST:
+            splits = with_contrasts(splits)
+            recipe = recipe.with_changes({"epochs": -(-recipe.fit.epochs // 3)})
+        if idea == EQUAL:
+            splits = with_equal_contrast(splits)
+        for seed in range(2 if idea == AVERAGED else 1):
+            run = find_method("tigranet").start(splits, recipe, seed, threads)
+            replace_layers(run.training.network, idea)
+            perform(run, watch=watch)
+            judges.append((run.model, splits))
+    return [_accuracy([(model, getattr(splits, part)) for model, splits in judges], threads) for part in PARTS]
 
 
-def _accuracy(models, part: Split, threads: int) -> float:
-    images = part.images[np.arange(len(part.labels))]
-    mean = np.mean([model.predict_proba(images, threads) for model in models], axis=0)
-    return round(100 * float((mean.argmax(axis=1) == part.labels).mean()), 3)
+def _accuracy(judges: list[tuple[Classifier, Split]], threads: int) -> float:
+    """Percent that the mean of the probabilities gets right; each network has its own pictures of the same objects."""
+    labels = judges[0][1].labels
+    parts = [(model, part.images[np.arange(len(labels))]) for model, part in judges]
+    mean = np.mean([model.predict_proba(images, threads) for model, images in parts], axis=0)
+    return round(100 * float((mean.argmax(axis=1) == labels).mean()), 3)

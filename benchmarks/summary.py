@@ -72,7 +72,8 @@ def spread(values: list[float]) -> str:
 def method_of(row: Row) -> str:
     """How a row's method is called."""
     few = f", {n:,} digits" if (n := row.data.get("n_train")) and row.method == "deepscat" else ""
-    return METHODS[row.method, row.recipe] + few
+    views = f", {row.views} views" if row.views > 1 else ""
+    return METHODS[row.method, row.recipe] + few + views
 
 
 def tested(records: Records, name: str) -> list[float]:
@@ -203,7 +204,7 @@ def not_run_yet(found: dict[str, dict[str, Records]]) -> str:
         missing = {row.key: row.runs - len(found[name].get(row.key, {})) for row in table.rows}
         if rows := ", ".join(f"`{key}` {number}" for key, number in missing.items() if number > 0):
             lines.append([f"`{name}`", rows])
-    return markdown(["table", "runs that are missing"], lines, 2)
+    return markdown(["table", "runs that are missing"], lines, 2) if lines else "None: all rows have all their runs."
 
 
 def results_blocks(folder: Path = DOCS / "results") -> dict[str, str]:

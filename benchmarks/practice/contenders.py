@@ -30,6 +30,7 @@ from tigra.experiments.methods import find_method
 from tigra.experiments.runs import Watch, perform
 from tigra.models.classifier import accuracy
 from tigra.seeding import generator
+from tigra.training.views import Views
 
 COPIES = 5
 FEW = 10  # pictures that are enough to compile everything
@@ -81,8 +82,8 @@ def absence(name: str, old_python: str | None = None) -> str | None:
 # --- tigra ----------------------------------------------------------------------------------------------------
 
 
-def _tigra(pictures: PictureSet, conditions: Conditions, recipe: str = "best", **options) -> dict[str, Any]:
-    """The recipe for folders and files of arrays, as `tigra train FILE.npz` uses it."""
+def _tigra(pictures: PictureSet, conditions: Conditions, recipe: str = "best", views=1, **options) -> dict[str, Any]:
+    """The recipe for folders and files of arrays, as `tigra train FILE.npz` uses it; tested with one or more views."""
     method = find_method("tigranet")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "pictures.npz")
@@ -99,8 +100,9 @@ def _tigra(pictures: PictureSet, conditions: Conditions, recipe: str = "best", *
         tests = {
             test: ArrayImages(getattr(pictures, test), everything, splits.image_shape) for test in ("upright", "turned")
         }
+        model = Views(run.model, views)
         found: dict[str, Any] = {
-            test: 100 * accuracy(run.model, (images[:], pictures.test_labels)) for test, images in tests.items()
+            test: 100 * accuracy(model, (images[:], pictures.test_labels)) for test, images in tests.items()
         }
     facts = run.facts
     return found | {
@@ -235,6 +237,7 @@ def _of_peers() -> dict[str, Contender]:
 CONTENDERS: dict[str, Contender] = {
     "tigra-0.1": Contender("tigra 0.1", "tigra 0.1", _tigra_0_1),
     "tigra": Contender("tigra", "", _tigra),
+    "tigra-views": Contender("tigra, `--views 2`", "", lambda *all: _tigra(*all, views=2)),
     "tigra-turned": Contender(
         "tigra, `--train-rotations random`", "", lambda *all: _tigra(*all, train_rotations="random"), is_turned=True
     ),

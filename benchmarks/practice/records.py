@@ -78,23 +78,32 @@ def comparable(records: Records) -> Records:
 
 
 def table(folder: Path, tests: tuple[str, ...]) -> list[str]:
-    """Lines of Markdown: every contender on every set, means over the seeds of these numbers."""
+    """Lines of Markdown: every contender on every set, means over the seeds of these numbers.
+
+    Cells say how many seeds there are if they are fewer than tigra's.
+    """
     found = {name: records for name in SETS if (records := comparable(read(folder, name)))}
     lines = [f"| | {' | '.join(found)} |", "| --- |" + " ---: |" * len(found)]
     for name, contender in CONTENDERS.items():
-        cells = [_cell(list(records.get(name, {}).values()), tests) for records in found.values()]
+        cells = [
+            _cell(list(records.get(name, {}).values()), tests, len(records.get("tigra", {})))
+            for records in found.values()
+        ]
         if set(cells) != {"-"}:
             lines.append(f"| {contender.words} | {' | '.join(cells)} |")
     return lines
 
 
-def _cell(runs: list[dict[str, Any]], tests: tuple[str, ...]) -> str:
-    """Means of some numbers of the runs.
+def _cell(runs: list[dict[str, Any]], tests: tuple[str, ...], n_seeds: int = 0) -> str:
+    """Means of some numbers of the runs, and how many runs there are if they are fewer than n_seeds.
 
-    >>> _cell([{"upright": 90.0, "turned": 80.0}, {"upright": 92.0, "turned": 81.0}], ("upright", "turned"))
-    '91.0 / 80.5'
+    >>> _cell([{"upright": 90.0, "turned": 80.0}, {"upright": 92.0, "turned": 81.0}], ("upright", "turned"), 3)
+    '91.0 / 80.5 (2)'
     """
-    return " / ".join(f"{statistics.mean(run[test] for run in runs):.1f}" for test in tests) if runs else "-"
+    if not runs:
+        return "-"
+    means = " / ".join(f"{statistics.mean(run[test] for run in runs):.1f}" for test in tests)
+    return f"{means} ({len(runs)})" if len(runs) < n_seeds else means
 
 
 def overview(folder: Path) -> list[str]:
@@ -126,4 +135,6 @@ def _best(records: Records, is_turned: bool) -> str:
     if not means:
         return "-"
     best = max(means, key=means.__getitem__)
-    return f"{_mean(records, best)} ({CONTENDERS[best].words.split(',')[0]})"
+    n_seeds = len(records[best])
+    few = f", {n_seeds} seed{'s' * (n_seeds > 1)}" if n_seeds < len(records.get("tigra", {})) else ""
+    return f"{_mean(records, best)} ({CONTENDERS[best].words.split(',')[0]}{few})"

@@ -103,7 +103,13 @@ def test_dropout_has_the_gradient_of_what_it_computes():
 
 @pytest.mark.parametrize(
     "idea, n_networks, n_images",
-    [(object_ideas.CONTRAST, 1, 3), (object_ideas.COLOUR, 1, 1), (object_ideas.AVERAGED, 3, 1), (DROPPED, 1, 1)],
+    [
+        (object_ideas.CONTRAST, 1, 3),
+        (object_ideas.COLOUR, 1, 1),
+        (object_ideas.AVERAGED, 2, 1),
+        (object_ideas.MIXED, 2, 1),
+        (DROPPED, 1, 1),
+    ],
 )
 def test_ideas_do_what_they_say(splits, monkeypatch, idea, n_networks, n_images):
     started, asked = [], []
@@ -116,5 +122,6 @@ def test_ideas_do_what_they_say(splits, monkeypatch, idea, n_networks, n_images)
     valid, test = object_ideas.measured(SMALL, idea, FOLD, Watch())
     assert 0 <= valid <= 100 and 0 <= test <= 100 and len(started) == n_networks
     assert len(seen[0].train.labels) == n_images * len(splits.train.labels)
-    assert [("colour" in options, options["fold"]) for options in asked] == [(idea == object_ideas.COLOUR, FOLD)]
+    colours = {object_ideas.COLOUR: [True], object_ideas.MIXED: [False, True]}.get(idea, [False])
+    assert [("colour" in options, options["fold"]) for options in asked] == [(colour, FOLD) for colour in colours]
     assert isinstance(started[0][0].layers[-1], Dropped) == (idea == DROPPED)

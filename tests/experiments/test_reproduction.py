@@ -21,6 +21,7 @@ from tigra.figures.curves.rotations import STYLES, curves, draw, figure_of
 from tigra.model_file import load_model
 from tigra.models.classifier import accuracy
 from tigra.seeding import generator
+from tigra.training.views import Views
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +91,20 @@ def test_a_run_is_measured_on_the_images_that_it_says(tmp_path, monkeypatch):
         *(found[p] for p in ("train", "valid", "test_upright")),
     ]
     assert values == [accuracy(network, split) for split in seen]
+
+
+def test_a_row_with_views_tests_the_model_of_another_row(tmp_path):
+    rows = TABLE.rows[0], Row("net-views", "two views", "mnist-012", runs=2, views=2, model_of="net")
+    one = Experiment(replace(TABLE, rows=rows), tmp_path, quick=True)
+    plain, views = (one.run(row, 0) for row in rows)
+    assert [path.name for path in tmp_path.glob("*.npz")] == ["net-seed-0-quick.npz"], "trained once"
+    assert "views" not in plain["settings"] and views["settings"] == plain["settings"] | {"views": 2}
+    assert views["protocol"] == f"{plain['protocol']}, scores averaged over 2 views"
+    assert views["seconds"] == plain["seconds"]
+    network, splits = load_model(one.path(rows[1], 0, ".npz")).network, load_dataset("mnist-012")
+    assert views["accuracy"]["test_upright"] == accuracy(Views(network), splits.test_upright)
+    assert one.record(rows[0], 0) == plain and one.record(rows[1], 0) == views
+    assert one.run(rows[1], 1)["seconds"] > 0, "trains if the other row has not"
 
 
 def test_records_of_other_settings_and_damaged_ones_do_not_count(tmp_path):

@@ -25,8 +25,8 @@ from tigra.experiments.tables import TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOK = (DOCS / "notebook.md").read_text(encoding="utf-8").splitlines()  # every column of every table
-OTHERS = object_ideas.CONTRAST, object_ideas.EQUAL, object_ideas.COLOUR, object_ideas.AVERAGED
-NO_OPTIONS = {*LAYERS, DROPPED, *OTHERS}
+OTHERS = {object_ideas.CONTRAST, object_ideas.EQUAL, object_ideas.COLOUR, object_ideas.AVERAGED, object_ideas.MIXED}
+NO_OPTIONS = OTHERS | {*LAYERS, DROPPED}
 BLOCKS = {"results.md": summary.results_blocks, "notebook.md": summary.notebook_blocks}
 ROWS = [(table.name, row) for table in sorted((DOCS / "results").iterdir()) for row in TABLES[table.name].rows]
 
@@ -138,6 +138,21 @@ def test_no_row_stands_there_without_records_and_no_record_without_a_row():
     assert len(shown) == sum(bool(records_of(table, row)) for table, row in ROWS)
     n_files = sum(1 for table in (DOCS / "results").iterdir() for _ in table.glob("*.json"))
     assert n_files == sum(len(records_of(table, row)) for table, row in ROWS)
+
+
+def test_rows_with_views_test_the_networks_that_they_name():
+    pairs = [(table, row) for table, row in ROWS if row.model_of]
+    assert pairs
+    for table, row in pairs:
+        own, other = ({record["number"]: record for record in records_of(table, r)} for r in (row, row_of(table, row)))
+        assert own.keys() <= other.keys()
+        for number, record in own.items():
+            for fact in ("seconds", "cpu_seconds", "best_epoch", "parameters"):
+                assert record[fact] == other[number][fact], "trained once"
+
+
+def row_of(table, row):
+    return next(other for other in TABLES[table].rows if other.key == row.model_of)
 
 
 def test_what_is_not_run_yet_is_said():

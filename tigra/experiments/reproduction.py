@@ -6,6 +6,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tigra.datasets import Split, Splits, load_dataset
@@ -29,6 +30,7 @@ from tigra.files.claims import claim
 from tigra.model_file import Model, load_model
 from tigra.models.classifier import Classifier, accuracy
 from tigra.seeding import generator
+from tigra.training.views import Views
 from tigra.version import __version__
 
 SAVE_EVERY = 60  # seconds between saves of an unfinished run
@@ -113,7 +115,7 @@ class Experiment:
             "tests": self.table.tests[row.dataset],
             "transformations": self.table.quick_transformations if self.quick else self.table.transformations,
         }
-        return json.loads(json.dumps(settings))
+        return json.loads(json.dumps(settings | ({"views": row.views} if row.views > 1 else {})))
 
     def is_of(self, found, row: Row, number: int) -> bool:
         """Return True if the settings in a file are those of a run; recipes are compared as objects."""
@@ -126,8 +128,9 @@ class Experiment:
             return False
 
     def path(self, row: Row, number: int, ending: str = ".json") -> Path:
-        """Return the path of a file of a run."""
-        return self.folder / f"{row.key}-{row.over}-{number}{'-quick' if self.quick else ''}{ending}"
+        """Return the path of a file of a run; rows that differ only in their test share models and their locks."""
+        key = row.key if ending == ".json" else row.model_of or row.key
+        return self.folder / f"{key}-{row.over}-{number}{'-quick' if self.quick else ''}{ending}"
 
     def record(self, row: Row, number: int) -> dict | None:
         """Return the record of a finished run; None if it is missing, damaged or of other settings."""
@@ -150,16 +153,18 @@ class Experiment:
         check_writable(self.path(row, number), "the record")  # before an hour of training
         watch.look(f"loading {row.dataset}")
         splits = self._load(settings, {}, watch)
-        model, facts = self._finished(row, number, settings, splits, watch)
+        trained = replace(row, views=1)  # views are a matter of the test alone
+        model, facts = self._finished(trained, number, self.settings(trained, number), splits, watch)
         model.keep_features_in(cache_folder())  # an earlier start may have computed some
+        looks = Views(model, row.views) if row.views > 1 else model
         record = {
             "row": row.key,
             "number": number,
             "tigra": __version__,
             "settings": settings,
-            "protocol": splits.protocol,
+            "protocol": splits.protocol + (f", {looks.words}" if isinstance(looks, Views) else ""),
             **facts,
-            "accuracy": self._measured(model, settings, splits, watch),
+            "accuracy": self._measured(looks, settings, splits, watch),
         }
         write_atomically(self.path(row, number), (json.dumps(record, indent=1) + "\n").encode())
         return record
