@@ -213,6 +213,10 @@ def test_kernels_of_batch_normalisation_are_those_of_the_loops(form, dtype, rtol
         form_of(normalising.running_scales, form)((sums[0], sums[1] ** 2, weight, scale, shift), 1e-10, both)
         normalising.scales(mean, variance, 1e-10, scale, shift, inverse, factor, offset)
         np.testing.assert_array_equal(both, [factor, offset])
+        found, factors = blank(*x.shape, dtype=dtype), np.full(3, np.nan)
+        form_of(normalising.standardised, form)(x, (sums[0], sums[1] ** 2, weight), 1e-5, factors, found)
+        np.testing.assert_array_equal(factors, 1 / np.sqrt(variance + 1e-5))
+        np.testing.assert_array_equal(found, ((x - mean[:, None]) * factors[:, None]).astype(dtype))
     undiffused = (0, (0, 0, 0, 0), dtype(0), dtype(0), dtype(0)), blank(2, 0, dtype=dtype)
     form_of(normalising.rectified, form)(x, scale, shift, *undiffused, out)
     for k, q in np.ndindex(x.shape):

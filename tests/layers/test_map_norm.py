@@ -169,7 +169,7 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(ShapeError, match=r"MapNorm expects real maps.* \(2, 4, B\)"):
         MapNorm.init(graph, 2, "float64").forward(GraphSignal(np.ones((3, 4, 1)), np.ones((1, 4, 1), bool)))
     layer = FeatureNorm(2, "float64")
-    layer.is_training = True
-    for wrong in (np.ones((3, 2)), np.ones(2)):
-        with pytest.raises(ShapeError, match=r"FeatureNorm expects features \(2, B\)"):
-            layer.forward(wrong)
+    for layer.is_training in (True, False):
+        for wrong in (np.ones((3, 2)), np.ones(2)):
+            with pytest.raises(ShapeError, match=r"FeatureNorm expects features \(2, B\)"):
+                layer.forward(wrong)

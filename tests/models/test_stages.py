@@ -111,9 +111,12 @@ def test_what_a_user_has_changed_by_hand_is_no_stage():
         lambda first, norm, coarse: first.params.update(alpha=first.params["alpha"][:, :-1]),
     ]
     for change in changes:
-        network, _ = trained("OC[3, 2]-GC[2]-S[1]-FC[5]")
+        network, images = trained("OC[3, 2]-GC[2]-S[1]-FC[5]")
+        space, rows = Workspace(), network.prepare(images)
+        assert through_stages(network.layers, rows, 1, space)[1] == 4
         change(*network.layers[:3])
         assert not stages_of(network.layers, 1, np.float32)
+        assert through_stages(network.layers, rows, 1, space) == (None, 0)  # the old plan is not used
     network, images = trained("OC[3, 2]-GC[2]-S[1]-FC[5]")
     right = network.layers[2].forward
     network.layers[2].forward = lambda signal: right(signal)._replace(values=2 * right(signal).values)

@@ -13,6 +13,7 @@ from tigra.kernels.oriented.normalising import (
     rectified_gradient,
     row_sums,
     scales,
+    standardised,
     through_moments,
 )
 from tigra.layers.base import Layer
@@ -244,13 +245,23 @@ class FeatureNorm(BatchNorm):
 
     def measure(self, x: np.ndarray) -> np.ndarray:
         """Number, sum and sum of squares of each feature in a part of a batch, (3, F) in float64."""
+        self._check(x)
+        return self._sums(x, x)
+
+    def _check(self, x: np.ndarray) -> None:
         n_features = len(self.state["running_mean"])
         if x.ndim != 2 or len(x) != n_features:
             raise ShapeError(f"FeatureNorm expects features ({n_features}, B), got {x.shape}.")
-        return self._sums(x, x)
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         """(F, B)  ->  (F, B)."""
+        if not self.is_training:
+            self._check(x)
+            running = tuple(self.state[name] for name in ("running_mean", "running_variance", "total"))
+            x_hat, inverse = np.empty(x.shape, x.dtype), np.empty(len(x))
+            standardised(np.ascontiguousarray(x), running, FEATURE_EPSILON, inverse, x_hat)
+            self._cache = x_hat, None, inverse
+            return x_hat
         count, mean, variance = self._statistics(x)
         inverse = 1 / np.sqrt(variance + FEATURE_EPSILON)
         x_hat = ((x - mean[:, None]) * inverse[:, None]).astype(x.dtype)

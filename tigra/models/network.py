@@ -331,7 +331,8 @@ class Network(Classifier):
 
     def outputs(self, prepared: PreparedImages, workers: Workers | SharedMap, until: int | None = None) -> np.ndarray:
         """Outputs (features, n) of the last layer, or of layer number `until` - 1; values may be infinite or NaN."""
-        check_cost(self.cost, min(len(prepared), self.micro_batch), self.dtype.itemsize)
+        size = self.micro_batch
+        check_cost(self.cost, min(len(prepared), size), self.dtype.itemsize)
 
         @np.errstate(all="ignore")
         def run(part):
@@ -351,7 +352,8 @@ class Network(Classifier):
             self._idle.append(spaces)
             return columns
 
-        return np.concatenate(list(workers.map(run, micro_batches(len(prepared), self.micro_batch))), axis=-1)
+        parts = list(workers.map(run, micro_batches(len(prepared), size)))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
 def _in_one_vector(dictionaries: list[dict], dtype) -> np.ndarray:

@@ -48,6 +48,23 @@ def running_scales(norm, epsilon, both):
 
 
 @kernel
+def standardised(x, running, epsilon, inverse, out):
+    """Fill out (F, B) with (x - mean) / sqrt(variance + epsilon), from running averages and their total weight.
+
+    `inverse` (F,) becomes 1 / sqrt(variance + epsilon). It is in float64, in which everything is computed.
+    """
+    mean, variance, total = running
+    weight = np.float64(total[0])
+    for f in range(len(x)):
+        average, spread = 0.0, 1.0  # before the first step
+        if weight != 0:
+            average, spread = np.float64(mean[f]) / weight, np.float64(variance[f]) / weight
+        inverse[f] = 1.0 / np.sqrt(spread + epsilon)
+        for b in range(x.shape[1]):
+            out[f, b] = (np.float64(x[f, b]) - average) * inverse[f]
+
+
+@kernel
 def rectified(x, scale, shift, diffusion, frames, out):
     """Fill out with max(scale x + shift, 0) - max(shift, 0), diffused; before diffusion it is exactly 0 where x is."""
     times, layout = diffusion[0], diffusion[1]

@@ -51,15 +51,16 @@ def oriented_stage(y, of_y, alpha, mixing, norm, epsilon, grid, smoothing, n_ste
         Number of diffusion steps.
     coarse : (int, int, int, int)
         Layout of the coarse grid, or zeros.
-    frames : array ((M+1) K_in + 4 R + 2 K_out, pitch)
-        Scratch frames; the rims must be zero, and stay so.
+    frames : array (max((M+1) K_in + 2 R, K_out) + max(2 R, K_out), pitch)
+        Scratch frames; the rims must be zero, and stay so. Maps take the places of terms and pairs that have been used:
+        what fits into the cache is fast.
     out : array (tiles, K_out, pitch)
         Result, in frames of `grid` or of the coarse grid; the rims must be zero, and stay so.
     """
     layout, straight, diagonal, weight, unit = grid
     (n_out, n_terms), n_pairs = alpha.shape, len(mixing) // 2
-    terms, pairs = frames[:n_terms], frames[n_terms : n_terms + 2 * n_pairs]
-    sums, other = frames[n_terms + 2 * n_pairs :][:n_out], frames[n_terms + 2 * n_pairs + n_out :][:n_out]
+    terms, other = frames[:n_terms], frames[:n_out]
+    pairs, sums = frames[max(n_terms, n_out) :][: 2 * n_pairs], frames[max(n_terms, n_out) :][:n_out]
     scales = np.empty((2, n_out), y.dtype)
     running_scales(norm, epsilon, scales)
     for tile in range(len(y)):

@@ -38,9 +38,9 @@ class Stage(NamedTuple):
 
     @property
     def n_frames(self) -> int:
-        """Scratch frames: terms, pairs, and twice the sums."""
+        """Scratch frames: terms and pairs, or in their places twice the sums."""
         n_out, n_terms = self.convolution.params["alpha"].shape
-        return n_terms + 2 * self.convolution.n_pairs + 2 * n_out
+        return max(n_terms, n_out) + max(2 * self.convolution.n_pairs, n_out)
 
     def frames(self, size: int, dtype) -> Frames:
         """Frames for `size` images."""

@@ -2,12 +2,14 @@
 
 The stages at the start of a network, and statistics after them, run in tiles of a few images, whose maps fit into the
 cache (`tigra.kernels.oriented.stage`). The results have the same bits as those of the layers one by one, which training
-and all other networks use. Weights are read anew in every call, so they may change between calls.
+and all other networks use. Weights are read anew in every call, so they may change between calls. Which layers run
+together is decided once, and again when a layer or one of its arrays has been replaced.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from tigra.models.prediction.stages import Stage, stages_of, statistics_after
 TILE_BYTES = 2**20  # of a stage's frames: about the L2 cache of a core
 TILE_SIZE = 2  # images, if they fit
 NO_LAYOUT = 0, 0, 0, 0
+STATE = "running_mean", "running_variance", "total"
 
 
 def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space: Workspace):
@@ -44,27 +47,93 @@ def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space
         Maps (K, N, n) of the last stage, or the features (F, n) if statistics follow; and the number of layers. Without
         a stage, None and 0.
     """
-    stages, dtype = stages_of(layers, n_maps, prepared.dtype), prepared.dtype
-    if not stages or stages[0].graph.n_nodes * n_maps != prepared.shape[1]:
+    n, dtype = len(prepared), prepared.dtype
+    plan = space.remembered("plan", [n_maps, dtype, *contents(layers)], lambda: Plan(layers, n_maps, dtype))
+    if plan.n_numbers != prepared.shape[1]:
         return None, 0
-    n_layers, n, n_out = sum(stage.n_layers for stage in stages), len(prepared), len(stages[-1].norm.params["gamma"])
-    statistics = statistics_after(layers[n_layers:], stages[-1])
-    if statistics:
-        out = np.empty((2 * (statistics.max_order + 1) * n_out, n), dtype)
-    else:
-        out = aligned_empty((n_out, math.prod(stages[-1].out_shape), n), dtype)
-    size = TILE_SIZE if n >= TILE_SIZE and _fits(stages, TILE_SIZE, dtype) else 1
+    statistics = plan.statistics
+    out = np.empty((plan.n_features, n), dtype) if statistics else aligned_empty((*plan.shape, n), dtype)
+    size = plan.size if n >= plan.size else 1
     for part, tile in ((slice(0, n - n % size), size), (slice(n - n % size, n), 1)):
         if part.start == part.stop:
             continue
-        tiles, layout = _run(stages, prepared[part], tile, space)
+        tiles, layout = _run(plan.calls(tile), prepared[part], tile, space)
         if statistics:
             _moments(statistics, tiles, layout, space, part.start, out)
         else:
             out_of_tiles(tiles, layout, part.start, out)
     if statistics:
-        return out, n_layers + 1
-    return GraphSignal(out, space.all_true((1, *out.shape[1:]))), n_layers
+        return out, plan.n_layers
+    return GraphSignal(out, space.all_true((1, *out.shape[1:]))), plan.n_layers
+
+
+def contents(layers: list[Layer]) -> list:
+    """Everything that layers refer to: as long as these are the same objects, so is what follows from them."""
+    parts: list = []
+    for layer in layers:
+        parts += layer, *vars(layer).values(), *layer.params.values(), *layer.state.values()
+    return parts
+
+
+class Call(NamedTuple):
+    """What `oriented_stage` takes for one stage and tiles of one size, but for the maps."""
+
+    name: str
+    layouts: tuple  # of its input, its frames and its result
+    shapes: tuple  # of its scratch frames and of its result
+    arguments: tuple  # weights and numbers, in their order
+
+
+class Plan:
+    """The stages at the start of a network, and their calls.
+
+    Attributes
+    ----------
+    n_numbers, n_layers : int
+        Numbers of an image, 0 if there is no stage; layers that the stages and statistics take the place of.
+    statistics : Statistics or None
+        The layer of statistics behind the stages.
+    n_features, shape : int, (int, int)
+        Features of an image; maps and nodes of the last stage.
+    size : int
+        Images in a tile.
+    """
+
+    def __init__(self, layers: list[Layer], n_maps: int, dtype):
+        self.stages, self.dtype = stages_of(layers, n_maps, dtype), dtype
+        self.n_numbers = self.n_layers = 0
+        self._calls: dict[int, list[Call]] = {}
+        if not self.stages:
+            return
+        first, last = self.stages[0], self.stages[-1]
+        self.n_numbers, self.n_layers = first.graph.n_nodes * n_maps, sum(stage.n_layers for stage in self.stages)
+        self.shape = len(last.norm.params["gamma"]), math.prod(last.out_shape)
+        self.statistics = statistics_after(layers[self.n_layers :], last)
+        if self.statistics:
+            self.n_layers += 1
+            self.n_features = 2 * (self.statistics.max_order + 1) * self.shape[0]
+        self.size = TILE_SIZE if _fits(self.stages, TILE_SIZE, dtype) else 1
+
+    def calls(self, size: int) -> list[Call]:
+        """The calls for tiles of `size` images."""
+        if size not in self._calls:
+            self._calls[size] = [_call(number, self.stages, size, self.dtype) for number in range(len(self.stages))]
+        return self._calls[size]
+
+
+def _call(number: int, stages: list[Stage], size: int, dtype) -> Call:
+    (convolution, norm, is_coarse), stage = stages[number], stages[number]
+    before = stages[number - 1].out_frames(size, dtype) if number else stage.frames(size, dtype)
+    inside, after, alpha = stage.frames(size, dtype), stage.out_frames(size, dtype), convolution.params["alpha"]
+    alike = [other.n_frames for other in stages if other.graph.shape == stage.graph.shape]  # they share scratch frames
+    weights = *(norm.state[key] for key in STATE), norm.params["gamma"], norm.params["beta"]
+    coarse = after.layout if is_coarse else NO_LAYOUT
+    return Call(
+        name=f"out {number}, tiles of {size}",
+        layouts=(before.layout, inside.layout, after.layout),
+        shapes=((max(alike), inside.stack), (len(alpha), after.stack)),
+        arguments=(alpha, convolution.mixing, weights, EPSILON, inside.grid, inside.smoothing, norm.diffusion, coarse),
+    )
 
 
 def _fits(stages: list[Stage], size: int, dtype) -> bool:
@@ -72,37 +141,19 @@ def _fits(stages: list[Stage], size: int, dtype) -> bool:
     return all(stage.n_frames * stage.frames(size, dtype).stack * dtype.itemsize <= TILE_BYTES for stage in stages)
 
 
-def _run(stages: list[Stage], prepared: np.ndarray, size: int, space: Workspace):
+def _run(calls: list[Call], prepared: np.ndarray, size: int, space: Workspace):
     """The frames of all images after the stages, (tiles, K, pitch), and their layout."""
-    n_tiles, dtype = len(prepared) // size, prepared.dtype
-    now = stages[0].frames(size, dtype)
-    n_maps = stages[0].convolution.n_in
-    tiles = space.array("images", (n_tiles, n_maps, now.stack), dtype)
-    into_tiles(prepared, now.layout, tiles)
-    for number, stage in enumerate(stages):
-        (convolution, norm, is_coarse), inside = stage, stage.frames(size, dtype)
-        then, alpha = stage.out_frames(size, dtype), convolution.params["alpha"]
-        name = f"{number}, tiles of {size}"
-        out = space.zeroed(f"out {name}", (n_tiles, len(alpha), then.stack), dtype, then.layout)
-        scratch = space.zeroed(f"frames {name}", (stage.n_frames, inside.stack), dtype, inside.layout)
-        constants = [norm.state[name] for name in ("running_mean", "running_variance", "total")]
-        weights = (*constants, norm.params["gamma"], norm.params["beta"])
-        oriented_stage(
-            tiles,
-            now.layout,
-            alpha,
-            convolution.mixing,
-            weights,
-            EPSILON,
-            inside.grid,
-            inside.smoothing,
-            norm.diffusion,
-            then.layout if is_coarse else NO_LAYOUT,
-            scratch,
-            out,
-        )
-        tiles, now = out, then
-    return tiles, now.layout
+    n_tiles, dtype, layout, stack = len(prepared) // size, prepared.dtype, calls[0].layouts[0], calls[0].shapes[0][1]
+    height, row, beside, _ = layout
+    n_maps = prepared.shape[1] * size // (height * (row - 2 * beside))
+    tiles = space.array("images", (n_tiles, n_maps, stack), dtype)
+    into_tiles(prepared, layout, tiles)
+    for name, (of_tiles, inside, after), (of_scratch, of_out), arguments in calls:
+        scratch = space.zeroed(f"frames {inside}", of_scratch, dtype, inside)
+        out = space.zeroed(name, (n_tiles, *of_out), dtype, after)
+        oriented_stage(tiles, of_tiles, *arguments, scratch, out)
+        tiles, layout = out, after
+    return tiles, layout
 
 
 def _moments(layer: Statistics, tiles, layout, space: Workspace, start: int, features: np.ndarray) -> None:
