@@ -153,7 +153,7 @@ def test_an_oriented_convolution_in_one_call_is_the_chain(form, dtype, rtol, sha
     weights = alpha, mixing, case.grid
     form_of(convolution.oriented_forward, form)(y, *weights, terms, pairs, case.scratch(n_out), found)
     scratch = [case.scratch(n) for n in (n_out, len(terms), len(pairs), 2)]
-    form_of(convolution.oriented_backward, form)(grad_x, *weights, terms, pairs, *scratch, *grads)
+    form_of(convolution.oriented_backward, form)(grad_x, y, *weights, case.scratch(len(terms)), pairs, *scratch, *grads)
     x, space, wanted = np.empty_like(found), Workspace(), [np.empty_like(grad) for grad in grads[:2]]
     kept = chain_forward(graph, y, alpha, mixing, space, x)
     grad_y = chain_backward(graph, grad_x, alpha, mixing, space, *kept, wanted)

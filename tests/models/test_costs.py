@@ -10,6 +10,7 @@ import pytest
 
 import tigra
 from tigra.errors import ArchitectureError, ModelFileError, UsageError
+from tigra.layers import frames
 from tigra.models.build import Plan
 from tigra.models.costs import Cost, check_cost
 from tigra.models.notation import parse_architecture
@@ -41,6 +42,7 @@ def test_the_memory_is_estimated_within_a_factor_of_two(name, monkeypatch):
 
 def _peak(network, images):
     copy.copy(network).scores(images[:1])  # loads the kernels
+    vars(frames._scratch).clear()  # of earlier calls in this thread
     tracemalloc.start()
     copy.copy(network).scores(images)
     peak = tracemalloc.get_traced_memory()[1]
@@ -62,6 +64,7 @@ def test_the_memory_of_training_is_estimated_within_a_factor_of_two(name, monkey
         tigra.Training(network, splits, fit)
     needed = str(caught.value).rstrip(".").rsplit(" ", 1)[1]
     monkeypatch.setenv("TIGRA_MAX_TRAINING_MEMORY", needed)
+    vars(frames._scratch).clear()
     tracemalloc.start()
     next(tigra.Training(network, splits, fit).steps())
     peak = tracemalloc.get_traced_memory()[1]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tigra.graph import Graph, GridGraph
+from tigra.kernels.workspace import aligned_empty
 
 LINE = 16  # numbers of a cache line in float32
+MOST_SCRATCH = 2**28  # bytes that a thread keeps
+
+_scratch = threading.local()
 
 
 class Frames(NamedTuple):
@@ -78,3 +83,26 @@ def _frames(shape, rim, weight, n_batch, dtype) -> Frames:
         grid=(layout, *edges, *slope),
         dtype=dtype,
     )
+
+
+def scratch_frames(name: str, n_frames: int, frames: Frames) -> np.ndarray:
+    """Frames (n_frames, pitch) with rims of zeros, for use inside one call of a kernel, which must leave the rims so.
+
+    All layers of a thread share those of one name and layout: what has just been used is still in the cache.
+
+    Examples
+    --------
+    >>> frames = _frames((4, 4), 1, 0.0, 2, np.dtype(np.float32))
+    >>> one, other = scratch_frames("terms", 3, frames), scratch_frames("terms", 2, frames)
+    >>> one.shape, np.shares_memory(one, other)
+    ((3, 80), True)
+    """
+    kept: dict[tuple, np.ndarray] = vars(_scratch).setdefault("kept", {})
+    key = name, frames.layout, frames.dtype
+    if key not in kept or len(kept[key]) < n_frames:
+        kept.pop(key, None)
+        if sum(array.nbytes for array in kept.values()) > MOST_SCRATCH:
+            kept.clear()
+        kept[key] = aligned_empty((n_frames, frames.pitch), frames.dtype)
+        kept[key][...] = 0
+    return kept[key][:n_frames]

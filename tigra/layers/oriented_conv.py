@@ -9,7 +9,7 @@ from tigra.graph import Graph, GraphSignal
 from tigra.graph.orientation import check_orientation, has_gradient
 from tigra.kernels.oriented.convolution import oriented_backward, oriented_forward
 from tigra.layers.base import Layer
-from tigra.layers.frames import Frames, frames_of
+from tigra.layers.frames import Frames, frames_of, scratch_frames
 from tigra.layers.oriented_chain import chain_backward, chain_forward
 
 
@@ -88,24 +88,27 @@ class OrientedConv(Layer):
         alpha, mixing, frames = self.params["alpha"], self.mixing, self._frames(y)
         x = self._space.result("x", (len(alpha), *y.shape[1:]), y.dtype)
         if frames is None:
-            terms, pairs = chain_forward(self.graph, y, alpha, mixing, self._space, x)
+            self._cache = *chain_forward(self.graph, y, alpha, mixing, self._space, x), None
         else:  # the terms of Eq. (10) [eq:pol_filt_1], products of gradients, and their sums, in one call
-            terms, pairs = self._rows("terms", alpha.shape[1], frames), self._rows("pairs", len(mixing), frames)
-            oriented_forward(y, alpha, mixing, frames.grid, terms, pairs, self._rows("sums", len(alpha), frames), x)
-        self._cache = terms, pairs, frames, y.shape
+            pairs = self._space.zeroed("pairs", (len(mixing), frames.pitch), frames.dtype, frames.layout)
+            n_out, n_terms = alpha.shape
+            terms, sums = scratch_frames("terms", n_terms, frames), scratch_frames("sums", n_out, frames)
+            oriented_forward(y, alpha, mixing, frames.grid, terms, pairs, sums, x)
+            self._cache = y, pairs, frames
         return GraphSignal(x, self._space.all_true((1, *y.shape[1:])))
 
     def backward(self, grad_x: np.ndarray) -> np.ndarray:
         """dE/dx (K_out, N, B)  ->  dE/dy (K_in, N, B); fills grads alpha, pairs."""
-        terms, pairs, frames, shape = self._take_cache()
+        kept, pairs, frames = self._take_cache()
         grad_x, alpha, mixing = np.ascontiguousarray(grad_x), self.params["alpha"], self.mixing
         grads = self.grads["alpha"], self.grads["pairs"].reshape(mixing.shape)
         if frames is None:
-            return chain_backward(self.graph, grad_x, alpha, mixing, self._space, terms, pairs, grads)
-        grad_y = self._space.result("grad y", shape, terms.dtype)
-        sizes = {"sums": len(alpha), "grad terms": len(terms), "grad pairs": len(pairs), "scratch": 2}
-        scratch = [self._rows(name, n_rows, frames) for name, n_rows in sizes.items()]
-        oriented_backward(grad_x, alpha, mixing, frames.grid, terms, pairs, *scratch, *grads, grad_y)
+            return chain_backward(self.graph, grad_x, alpha, mixing, self._space, kept, pairs, grads)
+        (n_out, n_terms), n_pairs, weights = alpha.shape, len(pairs), (alpha, mixing, frames.grid)
+        grad_y, terms = self._space.result("grad y", kept.shape, kept.dtype), scratch_frames("terms", n_terms, frames)
+        sizes = {"sums": n_out, "grad terms": n_terms, "grad pairs": n_pairs, "scratch": 2}
+        scratch = [scratch_frames(name, n_rows, frames) for name, n_rows in sizes.items()]
+        oriented_backward(grad_x, kept, *weights, terms, pairs, *scratch, *grads, grad_y)
         return grad_y
 
     def to_onnx(self, to, signal):
@@ -133,7 +136,3 @@ class OrientedConv(Layer):
     def _frames(self, y) -> Frames | None:
         """The frames of a padded grid; None for graphs without a discrete gradient."""
         return frames_of(self.graph, y.shape[2], y.dtype) if has_gradient(self.graph) else None
-
-    def _rows(self, name: str, n_rows: int, frames: Frames) -> np.ndarray:
-        """Scratch frames (n_rows, pitch) with rims of zeros."""
-        return self._space.zeroed(name, (n_rows, frames.pitch), frames.dtype, frames.layout)

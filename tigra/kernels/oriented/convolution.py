@@ -35,21 +35,18 @@ def oriented_forward(y, alpha, mixing, grid, terms, pairs, sums, x):
         The layout (`tigra.kernels.oriented.frames`), the weights of straight and diagonal edges in L, the weight of a
         diagonal edge in D, and the square of D's unit.
     terms : array ((M+1) K_in + 2 R, pitch)
-        Filled with the frames of the terms, for `oriented_backward`; the rims must be zero, here and below.
+        Scratch frames for the terms; the rims must be zero, here and below.
     pairs : array (2 R, pitch)
-        Filled with the frames of the pairs.
+        Filled with the frames of the pairs, for `oriented_backward`.
     sums : array (K_out, pitch)
         Scratch frames.
     x : array (K_out, N, B)
         Result.
     """
-    (layout, straight, diagonal, weight, unit), n_in, pitch = grid, len(y), terms.shape[1]
-    n_pairs = len(pairs) // 2
-    n_filtered = len(terms) - 2 * n_pairs
-    frame_powers(y, layout, straight, diagonal, terms[:n_filtered].reshape(n_filtered // n_in, n_in, pitch))
+    layout, pitch = grid[0], terms.shape[1]
+    _fill_powers(y, grid, terms[: len(terms) - len(pairs)])
     multiply(mixing, False, terms, layout, True, pairs)
-    dots, crosses = terms[n_filtered : n_filtered + n_pairs], terms[n_filtered + n_pairs :]
-    pair_products(pairs.reshape(2, n_pairs, pitch), layout, weight, unit, dots, crosses)
+    _fill_products(pairs, grid, terms[len(terms) - len(pairs) :])
     first, run, n_runs = _runs(layout)
     if n_runs == 1:
         multiply(alpha, False, terms, layout, True, sums)
@@ -63,16 +60,33 @@ def oriented_forward(y, alpha, mixing, grid, terms, pairs, sums, x):
 
 
 @kernel
+def _fill_powers(y, grid, powers):
+    """Fill powers ((M+1) K_in, pitch) with the frames of L^m y."""
+    layout, straight, diagonal, _, _ = grid
+    frame_powers(y, layout, straight, diagonal, powers.reshape(len(powers) // len(y), len(y), powers.shape[1]))
+
+
+@kernel
+def _fill_products(pairs, grid, products):
+    """Fill products (2 R, pitch) with the frames of dot(a, b), then of cross(a, b)."""
+    (layout, _, _, weight, unit), n_pairs = grid, len(pairs) // 2
+    a_and_b = pairs.reshape(2, n_pairs, pairs.shape[1])
+    pair_products(a_and_b, layout, weight, unit, products[:n_pairs], products[n_pairs:])
+
+
+@kernel
 def oriented_backward(
-    grad_x, alpha, mixing, grid, terms, pairs, grad, grad_terms, grad_pairs, scratch, grad_alpha, grad_mixing, grad_y
+    grad_x, y, alpha, mixing, grid, terms, pairs, grad, grad_terms, grad_pairs, scratch, grad_alpha, grad_mixing, grad_y
 ):
-    """Fill grad_alpha, grad_mixing and grad_y from grad_x, and from the terms and pairs of `oriented_forward`.
+    """Fill grad_alpha, grad_mixing and grad_y from grad_x, the maps y and the pairs of `oriented_forward`.
+
+    The terms are computed again: stencils take less time than the memory that all terms of all layers would need.
 
     Parameters
     ----------
     grad_x : array (K_out, N, B)
         dE/dx.
-    alpha, mixing, grid, terms, pairs
+    y, alpha, mixing, grid, terms, pairs
         As of `oriented_forward`.
     grad, grad_terms, grad_pairs : array
         Scratch frames like `sums`, `terms` and `pairs` there.
@@ -84,6 +98,8 @@ def oriented_backward(
     (layout, straight, diagonal, weight, unit), n_in, pitch = grid, len(grad_y), terms.shape[1]
     n_pairs = len(pairs) // 2
     n_filtered = len(terms) - 2 * n_pairs
+    _fill_powers(y, grid, terms[:n_filtered])
+    _fill_products(pairs, grid, terms[n_filtered:])
     into_frames(grad_x, layout, grad)
     _correlate(grad, terms, layout, grad_alpha)
     multiply(alpha, True, grad, layout, True, grad_terms)
