@@ -168,6 +168,13 @@ def test_wrong_arguments_are_refused():
             MapNorm(graph, np.ones(2), np.zeros(2), wrong)
     with pytest.raises(ShapeError, match=r"MapNorm expects real maps.* \(2, 4, B\)"):
         MapNorm.init(graph, 2, "float64").forward(GraphSignal(np.ones((3, 4, 1)), np.ones((1, 4, 1), bool)))
+    layer = FeatureNorm(2, "float32")
+    assert layer.forward(np.ones((2, 3), np.float16)).dtype == np.float16  # as in training
+    layer.state |= {"running_mean": np.ones(2), "running_variance": np.ones(1), "total": np.ones(1)}
+    np.testing.assert_allclose(layer.forward(np.array([[2.0], [3.0]])), [[1], [2]], rtol=1e-5)  # broadcast
+    layer.state["total"] = np.ones(0)
+    with pytest.raises(IndexError):
+        layer.forward(np.ones((2, 1)))
     layer = FeatureNorm(2, "float64")
     for layer.is_training in (True, False):
         for wrong in (np.ones((3, 2)), np.ones(2)):

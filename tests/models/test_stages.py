@@ -1,5 +1,7 @@
 """Several layers in one call: the same bits as the layers one by one, and no call with old weights."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,50 @@ def test_weights_may_change_between_calls():
     np.testing.assert_array_equal(changed, one_by_one(network, images).T)
 
 
+def test_weights_and_graphs_that_a_plan_cannot_refer_to_are_read_anew():
+    def as_layers(network, images):  # of a replica: a plan must not notice
+        return one_by_one(network.replica(), images).T
+
+    network, images = trained("OC[3, 2]-GC[2]-OC[4, 2]-S[1]-FC[5]")
+    last = network.layers[3]
+    network.layers[3] = OrientedConv(last.graph, last.params["alpha"].copy(), np.asfortranarray(last.params["pairs"]))
+    for change in (
+        lambda layer: np.multiply(layer.params["pairs"], 2, out=layer.params["pairs"]),
+        lambda layer: setattr(layer.graph, "diagonal_weight", 0.5),
+        lambda layer: setattr(layer, "__class__", type("Own", (OrientedConv,), {"forward": lambda self, x: x})),
+    ):
+        before = network.scores(images)
+        change(network.layers[3])
+        after = network.scores(images) if type(network.layers[3]) is OrientedConv else None
+        if after is None:
+            assert len(stages_of(network.layers, 1, np.float32)) == 1
+            assert through_stages(network.layers, network.prepare(images), 1, network._idle[-1][-1])[1] == 3
+        else:
+            assert not np.array_equal(before, after)
+            np.testing.assert_array_equal(after, as_layers(network, images))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_call_with_broken_weights_leaves_nothing_behind(dtype):
+    """Pairs that are NaN, in frames that are terms of another stage."""
+    network, images = trained("OC[8, 2]-OC[4, 4]-OC[4, 1]-DP[30]-S[1]-FC[5]", (11, 13), dtype)
+    wanted, good = network.scores(images), network.learned
+    for value in (np.nan, np.inf):
+        network.layers[4].params["pairs"][1, -1, -1] = value
+        with contextlib.suppress(tigra.TigraError):
+            network.scores(images)
+        network.learned = good
+        np.testing.assert_array_equal(network.scores(images), wanted)
+
+
+def test_plans_are_kept_for_every_place_to_stop_at(monkeypatch):
+    network, images = trained("OC[3, 2]-GC[2]-OC[4, 2]-S[1]-FC[5]")
+    both = network.scores(images), network.features(images)
+    monkeypatch.setattr(tiles, "Plan", None)  # no new one
+    np.testing.assert_array_equal(network.scores(images), both[0])
+    np.testing.assert_array_equal(network.features(images), both[1])
+
+
 def test_layers_that_are_not_a_stage_run_one_by_one():
     class Own(OrientedConv):
         """A user's layer."""
@@ -107,6 +153,7 @@ def test_what_a_user_has_changed_by_hand_is_no_stage():
         lambda first, norm, coarse: setattr(first, "forward", lambda signal: signal),
         lambda first, norm, coarse: setattr(norm, "forward", lambda signal: signal),
         lambda first, norm, coarse: norm.state.update(running_mean=np.zeros(1, np.float32)),
+        lambda first, norm, coarse: norm.state.update(total=np.zeros(0, np.float32)),
         lambda first, norm, coarse: norm.params.update(beta=np.zeros(2, np.float32)),
         lambda first, norm, coarse: first.params.update(alpha=first.params["alpha"][:, :-1]),
     ]

@@ -17,9 +17,9 @@ BOOL = np.dtype(bool)
 class Layer:
     """Base class of layers: one step of a network, with a hand-derived backward.
 
-    `forward` returns the output and stores what `backward` needs. `backward` takes dE/d(output), fills `grads` and
-    returns dE/d(input). The class attributes describe a layer to the rest of the package, so that no other code
-    depends on its class.
+    `forward` returns the output and stores what `backward` needs, which may be the input itself: it must not change in
+    between. `backward` takes dE/d(output), fills `grads` and returns dE/d(input). The class attributes describe a layer
+    to the rest of the package, so that no other code depends on its class.
 
     Parameters
     ----------

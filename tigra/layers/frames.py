@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tigra.graph import Graph, GridGraph
-from tigra.kernels.workspace import aligned_empty
+from tigra.kernels.workspace import Workspace, aligned_empty
 
 LINE = 16  # numbers of a cache line in float32
-MOST_SCRATCH = 2**28  # bytes that a thread keeps
+MOST_SCRATCH, LARGEST_SCRATCH = 2**27, 2**25  # bytes of frames that a thread keeps, and of those of one name
 
 _scratch = threading.local()
 
@@ -85,24 +85,28 @@ def _frames(shape, rim, weight, n_batch, dtype) -> Frames:
     )
 
 
-def scratch_frames(name: str, n_frames: int, frames: Frames) -> np.ndarray:
-    """Frames (n_frames, pitch) with rims of zeros, for use inside one call of a kernel, which must leave the rims so.
+def scratch_frames(name: str, n_frames: int, frames: Frames, space: Workspace) -> np.ndarray:
+    """Frames (n_frames, pitch) for use inside one call of a kernel, whose first and last rows are zero.
 
-    All layers of a thread share those of one name and layout: what has just been used is still in the cache.
+    All layers of a thread share those of one name and layout: what has just been used is still in the cache. Large ones
+    would not be, and are those of the layer, from its `space`.
 
     Examples
     --------
-    >>> frames = _frames((4, 4), 1, 0.0, 2, np.dtype(np.float32))
-    >>> one, other = scratch_frames("terms", 3, frames), scratch_frames("terms", 2, frames)
+    >>> frames, space = _frames((4, 4), 1, 0.0, 2, np.dtype(np.float32)), Workspace()
+    >>> one, other = scratch_frames("terms", 3, frames, space), scratch_frames("terms", 2, frames, space)
     >>> one.shape, np.shares_memory(one, other)
     ((3, 80), True)
     """
+    n_bytes = n_frames * frames.pitch * frames.dtype.itemsize
+    if n_bytes > LARGEST_SCRATCH:
+        return space.zeroed(name, (n_frames, frames.pitch), frames.dtype, frames.layout)
     kept: dict[tuple, np.ndarray] = vars(_scratch).setdefault("kept", {})
     key = name, frames.layout, frames.dtype
     if key not in kept or len(kept[key]) < n_frames:
         kept.pop(key, None)
-        if sum(array.nbytes for array in kept.values()) > MOST_SCRATCH:
-            kept.clear()
+        while kept and sum(array.nbytes for array in kept.values()) + n_bytes > MOST_SCRATCH:
+            del kept[next(iter(kept))]  # the oldest
         kept[key] = aligned_empty((n_frames, frames.pitch), frames.dtype)
         kept[key][...] = 0
     return kept[key][:n_frames]

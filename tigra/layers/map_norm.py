@@ -255,9 +255,10 @@ class FeatureNorm(BatchNorm):
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         """(F, B)  ->  (F, B)."""
-        if not self.is_training:
-            self._check(x)
-            running = tuple(self.state[name] for name in ("running_mean", "running_variance", "total"))
+        self._check(x)
+        running = tuple(self.state[name] for name in ("running_mean", "running_variance", "total"))
+        is_usual = x.dtype in (np.float32, np.float64) and [a.shape for a in running] == [(len(x),), (len(x),), (1,)]
+        if is_usual and not self.is_training:
             x_hat, inverse = np.empty(x.shape, x.dtype), np.empty(len(x))
             standardised(np.ascontiguousarray(x), running, FEATURE_EPSILON, inverse, x_hat)
             self._cache = x_hat, None, inverse

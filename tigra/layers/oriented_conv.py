@@ -92,7 +92,7 @@ class OrientedConv(Layer):
         else:  # the terms of Eq. (10) [eq:pol_filt_1], products of gradients, and their sums, in one call
             pairs = self._space.zeroed("pairs", (len(mixing), frames.pitch), frames.dtype, frames.layout)
             n_out, n_terms = alpha.shape
-            terms, sums = scratch_frames("terms", n_terms, frames), scratch_frames("sums", n_out, frames)
+            terms, sums = self._scratch("terms", n_terms, frames), self._scratch("sums", n_out, frames)
             oriented_forward(y, alpha, mixing, frames.grid, terms, pairs, sums, x)
             self._cache = y, pairs, frames
         return GraphSignal(x, self._space.all_true((1, *y.shape[1:])))
@@ -105,9 +105,9 @@ class OrientedConv(Layer):
         if frames is None:
             return chain_backward(self.graph, grad_x, alpha, mixing, self._space, kept, pairs, grads)
         (n_out, n_terms), n_pairs, weights = alpha.shape, len(pairs), (alpha, mixing, frames.grid)
-        grad_y, terms = self._space.result("grad y", kept.shape, kept.dtype), scratch_frames("terms", n_terms, frames)
+        grad_y, terms = self._space.result("grad y", kept.shape, kept.dtype), self._scratch("terms", n_terms, frames)
         sizes = {"sums": n_out, "grad terms": n_terms, "grad pairs": n_pairs, "scratch": 2}
-        scratch = [scratch_frames(name, n_rows, frames) for name, n_rows in sizes.items()]
+        scratch = [self._scratch(name, n_rows, frames) for name, n_rows in sizes.items()]
         oriented_backward(grad_x, kept, *weights, terms, pairs, *scratch, *grads, grad_y)
         return grad_y
 
@@ -136,3 +136,6 @@ class OrientedConv(Layer):
     def _frames(self, y) -> Frames | None:
         """The frames of a padded grid; None for graphs without a discrete gradient."""
         return frames_of(self.graph, y.shape[2], y.dtype) if has_gradient(self.graph) else None
+
+    def _scratch(self, name: str, n_frames: int, frames: Frames) -> np.ndarray:
+        return scratch_frames(name, n_frames, frames, self._space)

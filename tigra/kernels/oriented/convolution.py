@@ -86,8 +86,10 @@ def oriented_backward(
     ----------
     grad_x : array (K_out, N, B)
         dE/dx.
-    y, alpha, mixing, grid, terms, pairs
-        As of `oriented_forward`.
+    y, alpha, mixing, grid, pairs
+        As of `oriented_forward`, and unchanged since.
+    terms : array ((M+1) K_in + 2 R, pitch)
+        Scratch frames.
     grad, grad_terms, grad_pairs : array
         Scratch frames like `sums`, `terms` and `pairs` there.
     scratch : array (2, pitch)

@@ -51,16 +51,17 @@ def oriented_stage(y, of_y, alpha, mixing, norm, epsilon, grid, smoothing, n_ste
         Number of diffusion steps.
     coarse : (int, int, int, int)
         Layout of the coarse grid, or zeros.
-    frames : array (max((M+1) K_in + 2 R, K_out) + max(2 R, K_out), pitch)
-        Scratch frames; the rims must be zero, and stay so. Maps take the places of terms and pairs that have been used:
-        what fits into the cache is fast.
+    frames : array (max((M+1) K_in + 2 R, K_out) + max(2 R, K_out) or more, pitch)
+        Scratch frames; the rims must be zero, and are so afterwards. Maps take the places of terms and pairs that have
+        been used: what fits into the cache is fast.
     out : array (tiles, K_out, pitch)
         Result, in frames of `grid` or of the coarse grid; the rims must be zero, and stay so.
     """
     layout, straight, diagonal, weight, unit = grid
     (n_out, n_terms), n_pairs = alpha.shape, len(mixing) // 2
     terms, other = frames[:n_terms], frames[:n_out]
-    pairs, sums = frames[max(n_terms, n_out) :][: 2 * n_pairs], frames[max(n_terms, n_out) :][:n_out]
+    behind = frames[max(n_terms, n_out) :][: max(2 * n_pairs, n_out)]
+    pairs, sums = behind[: 2 * n_pairs], behind[:n_out]
     scales = np.empty((2, n_out), y.dtype)
     running_scales(norm, epsilon, scales)
     for tile in range(len(y)):
@@ -68,6 +69,7 @@ def oriented_stage(y, of_y, alpha, mixing, norm, epsilon, grid, smoothing, n_ste
         multiply(mixing, False, terms, layout, True, pairs)
         _products(pairs, layout, weight, unit, terms[n_terms - 2 * n_pairs :])
         multiply(alpha, False, terms, layout, True, sums)
+        clear(behind, layout)  # no zeros if a weight is infinite
         _normalise(sums, layout, scales, smoothing, n_steps, coarse, other, out[tile])
 
 
@@ -91,7 +93,6 @@ def _normalise(sums, layout, scales, smoothing, n_steps, coarse, other, out):
     for k in range(len(sums)):
         rectify(sums[k], scales[0, k], scales[1, k], rectified[k])
     clear(rectified, layout)  # no zeros if a scale is infinite
-    clear(sums, layout)  # likewise if a weight is
     for step in range(n_stencils):
         is_last = step == n_stencils - 1 and not is_coarse
         _stencils(now, layout, node, straight, diagonal, out if is_last else then)

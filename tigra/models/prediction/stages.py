@@ -38,7 +38,7 @@ class Stage(NamedTuple):
 
     @property
     def n_frames(self) -> int:
-        """Scratch frames: terms and pairs, or in their places twice the sums."""
+        """Scratch frames: the larger number of terms and sums, and the larger number of pairs and sums."""
         n_out, n_terms = self.convolution.params["alpha"].shape
         return max(n_terms, n_out) + max(2 * self.convolution.n_pairs, n_out)
 
@@ -99,6 +99,8 @@ def _are_whole(convolution: OrientedConv, norm: MapNorm) -> bool:
         return False
     n_out, n_terms = convolution.params["alpha"].shape
     of_maps = norm.params["gamma"], norm.params["beta"], norm.state["running_mean"], norm.state["running_variance"]
+    if norm.state["total"].shape != (1,):
+        return False
     fits = n_terms == (convolution.degree + 1) * convolution.n_in + 2 * convolution.n_pairs
     return fits and norm.diffusion >= 0 and all(array.shape == (n_out,) for array in of_maps)
 

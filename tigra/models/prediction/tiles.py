@@ -3,7 +3,7 @@
 The stages at the start of a network, and statistics after them, run in tiles of a few images, whose maps fit into the
 cache (`tigra.kernels.oriented.stage`). The results have the same bits as those of the layers one by one, which training
 and all other networks use. Weights are read anew in every call, so they may change between calls. Which layers run
-together is decided once, and again when a layer or one of its arrays has been replaced.
+together is decided once, and again when a layer, its graph or one of its arrays has been replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tigra.graph import GraphSignal
 from tigra.kernels.oriented.stage import oriented_stage
 from tigra.kernels.oriented.tiles import into_tiles, out_of_tiles, tile_moments
 from tigra.kernels.workspace import Workspace, aligned_empty
-from tigra.layers import Layer, Statistics
+from tigra.layers import Layer, OrientedConv, Statistics
 from tigra.layers.map_norm import EPSILON
 from tigra.models.prediction.stages import Stage, stages_of, statistics_after
 
@@ -25,6 +25,7 @@ TILE_BYTES = 2**20  # of a stage's frames: about the L2 cache of a core
 TILE_SIZE = 2  # images, if they fit
 NO_LAYOUT = 0, 0, 0, 0
 STATE = "running_mean", "running_variance", "total"
+READ = "graph", "is_training", "forward", "diffusion", "n_in", "n_pairs", "degree", "max_order"  # attributes of layers
 
 
 def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space: Workspace):
@@ -48,7 +49,8 @@ def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space
         a stage, None and 0.
     """
     n, dtype = len(prepared), prepared.dtype
-    plan = space.remembered("plan", [n_maps, dtype, *contents(layers)], lambda: Plan(layers, n_maps, dtype))
+    parts = [n_maps, dtype, *contents(layers)]
+    plan = space.remembered(f"plan of {len(layers)}", parts, lambda: Plan(layers, n_maps, dtype))
     if plan.n_numbers != prepared.shape[1]:
         return None, 0
     statistics = plan.statistics
@@ -68,10 +70,14 @@ def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space
 
 
 def contents(layers: list[Layer]) -> list:
-    """Everything that layers refer to: as long as these are the same objects, so is what follows from them."""
+    """What a plan depends on: as long as these are the same objects, the plan holds."""
     parts: list = []
     for layer in layers:
-        parts += layer, *vars(layer).values(), *layer.params.values(), *layer.state.values()
+        kept = vars(layer)
+        parts += (layer, type(layer), *map(kept.get, READ), *layer.params, *layer.params.values())
+        parts += (*layer.state, *layer.state.values())
+        if type(layer) is OrientedConv:
+            parts += vars(layer.graph).values()
     return parts
 
 
@@ -81,7 +87,8 @@ class Call(NamedTuple):
     name: str
     layouts: tuple  # of its input, its frames and its result
     shapes: tuple  # of its scratch frames and of its result
-    arguments: tuple  # weights and numbers, in their order
+    convolution: OrientedConv
+    arguments: tuple  # what follows its weights
 
 
 class Plan:
@@ -90,11 +97,12 @@ class Plan:
     Attributes
     ----------
     n_numbers, n_layers : int
-        Numbers of an image, 0 if there is no stage; layers that the stages and statistics take the place of.
+        Numbers of an image; layers that the stages and statistics take the place of. Without a stage, both are 0, and
+        there are no other attributes.
     statistics : Statistics or None
         The layer of statistics behind the stages.
     n_features, shape : int, (int, int)
-        Features of an image; maps and nodes of the last stage.
+        Features of an image, if there are statistics; maps and nodes of the last stage.
     size : int
         Images in a tile.
     """
@@ -132,7 +140,8 @@ def _call(number: int, stages: list[Stage], size: int, dtype) -> Call:
         name=f"out {number}, tiles of {size}",
         layouts=(before.layout, inside.layout, after.layout),
         shapes=((max(alike), inside.stack), (len(alpha), after.stack)),
-        arguments=(alpha, convolution.mixing, weights, EPSILON, inside.grid, inside.smoothing, norm.diffusion, coarse),
+        convolution=convolution,
+        arguments=(weights, EPSILON, inside.grid, inside.smoothing, norm.diffusion, coarse),
     )
 
 
@@ -148,10 +157,10 @@ def _run(calls: list[Call], prepared: np.ndarray, size: int, space: Workspace):
     n_maps = prepared.shape[1] * size // (height * (row - 2 * beside))
     tiles = space.array("images", (n_tiles, n_maps, stack), dtype)
     into_tiles(prepared, layout, tiles)
-    for name, (of_tiles, inside, after), (of_scratch, of_out), arguments in calls:
+    for name, (of_tiles, inside, after), (of_scratch, of_out), convolution, arguments in calls:
         scratch = space.zeroed(f"frames {inside}", of_scratch, dtype, inside)
         out = space.zeroed(name, (n_tiles, *of_out), dtype, after)
-        oriented_stage(tiles, of_tiles, *arguments, scratch, out)
+        oriented_stage(tiles, of_tiles, convolution.params["alpha"], convolution.mixing, *arguments, scratch, out)
         tiles, layout = out, after
     return tiles, layout
 
