@@ -1,4 +1,4 @@
-"""The decorator that compiles a loop; besides it, only the cache and code in vectors of registers import numba."""
+"""The decorator that compiles a loop; besides it, only `compiling` and code in vectors of registers import numba."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from numba import njit
+from numba import config, jit
 
 try:
     from tigra.kernels.compiling.cache import CheckedCache
 except (ImportError, AttributeError):  # a version of numba with another cache, which then keeps kernels by itself
     CheckedCache = None  # type: ignore[assignment,misc]
+try:
+    from tigra.kernels.compiling.parts import Kernel
+except (ImportError, AttributeError):  # a version of numba with another compiler, which then does everything by itself
+    Kernel = None  # type: ignore[assignment,misc]
+
+OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy"}
 
 
 def kernel(function):
@@ -24,7 +30,7 @@ def kernel(function):
     Division by 0 follows NumPy; a test for 0 would prevent vectorisation. The cached result is valid as long as the
     function's file and the files from which it imports kernels stay the same.
     """
-    compiled = njit(nogil=True, error_model="numpy")(function)
+    compiled = jit(**OPTIONS)(function) if Kernel is None or config.DISABLE_JIT else Kernel(function, {}, OPTIONS)
     try:
         if CheckedCache is None:
             compiled.enable_caching()
