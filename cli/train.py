@@ -36,6 +36,7 @@ from tigra.options import CLASS_WEIGHTS, FitOptions, NetworkOptions
 from tigra.processes.team import TeamError
 from tigra.training.weights import read_class_weights
 
+from .shared.ahead import compiling_ahead
 from .shared.data_options import (
     check_options,
     data_options,
@@ -152,7 +153,8 @@ def train(ctx, dataset, out, resumed, folds, jobs, method, threads, as_json, **s
         if current_team().size > 1 and run.can_resume:  # mpiexec would end this process, too
             say(f"Note: if a process is killed, continue with: tigra train --resume {out}", err=True)
         try:
-            seconds = perform(run, out, Watch(progress_line(progress), stop.asked))
+            with compiling_ahead(run, threads, ctx.meta.get("modules", ()), current_team()):
+                seconds = perform(run, out, Watch(progress_line(progress), stop.asked))
         except Stopped:
             progress.clear()
             _tell_stopped(run, out)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numba import TypingError
 
+from tigra.kernels.compiling.parts import noted_calls
 from tigra.kernels.decorator import OPTIONS, kernel
 
 SOURCE = """
@@ -94,3 +95,17 @@ def test_the_garbage_collector_is_as_before(enabled):
     finally:
         gc.enable() if was_enabled else gc.disable()
     assert states == [enabled]
+
+
+def test_calls_can_be_noted_instead_of_made(load):
+    fill, out = load().fill, np.zeros(3)
+    with noted_calls() as noted:
+        fill(np.arange(3.0), 5, out)
+        fill(np.arange(3.0), 6, out)
+        fill(np.arange(3.0, dtype=np.float32), 5, out)
+    assert not out.any() and not fill.overloads
+    assert [(kernel, types[0].dtype.name) for kernel, types in noted] == [(fill, "float64"), (fill, "float32")]
+    (_, types), _ = noted
+    fill.compile(types)
+    check(fill)
+    assert len(fill.overloads) == 1

@@ -43,6 +43,15 @@ def kernel(function):
     return compiled
 
 
+def shares_kernels() -> bool:
+    """Whether processes find on disk what one of them has compiled, and can note what they will compile."""
+    return None not in (Kernel, CheckedCache) and isinstance(getattr(kernel(_nothing), "_cache", None), CheckedCache)
+
+
+def _nothing() -> None:
+    """A kernel to try."""
+
+
 def imported_stamp(function: Callable) -> str:
     """Digest of the files that the names in a function's module come from, directly or through one another.
 

@@ -17,6 +17,7 @@ import pickle
 import re
 import time
 import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from numba import __version__ as numba_version
@@ -31,6 +32,7 @@ N_BYTES = 32  # of a checksum
 ABANDONED = 3600  # seconds after which a file that numba has not renamed is a leftover of a killed process
 
 _told: list[str] = []  # folders that the user was told of; one is enough
+_when_missing: list[Callable[[], None]] = []  # by `when_missing`
 
 if not all(hasattr(IndexDataCacheFile, name) for name in ("_data_name", "_data_path", "_dump", "_open_for_write")):
     raise ImportError("the cache of this numba is made in another way")
@@ -121,17 +123,30 @@ class CheckedCache(FunctionCache):
     def load_overload(self, sig, target_context):
         """Return the compiled function for these types, or None."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception:  # damaged, or made by another build of numba or LLVM: there are many kinds of error
             self._cache_file.remove()
-        _tell_once(self._cache_path)
-        return None
+            _tell_once(self._cache_path)
+            found = None
+        if found is None and _when_missing:
+            _when_missing.pop()()
+        return found
 
     def save_overload(self, sig, data) -> None:
         """Save a compiled function, if possible."""
         with contextlib.suppress(OSError):  # a full disk, or a folder that is write-protected by now
             self._cache_file.remove_leftovers()
             super().save_overload(sig, data)
+
+
+@contextlib.contextmanager
+def when_missing(action: Callable[[], None]) -> Iterator[None]:
+    """Call `action` when the first kernel is not found and has to be compiled, before that is done; once at most."""
+    _when_missing[:] = [action]
+    try:
+        yield
+    finally:
+        _when_missing.clear()
 
 
 def _checksum(content: bytes) -> bytes:

@@ -19,6 +19,8 @@ from numba.core.registry import CPUDispatcher
 
 UNUSED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # ways into a function that nobody takes
 
+_noted: dict | None = None  # by `noted_calls`
+
 if not all(hasattr(JITCodeLibrary, name) for name in ("_ensure_finalized", "_raise_if_finalized")):
     raise ImportError("this numba links code in another way")
 
@@ -34,6 +36,13 @@ class Kernel(CPUDispatcher):
         """Compile for these types, or load what was compiled earlier."""
         with _no_collection():
             return super().compile(sig)
+
+    def _compile_for_args(self, *args, **kws):
+        """What numba calls if a kernel is not yet compiled for arguments; returns what it calls in its place."""
+        if _noted is None:
+            return super()._compile_for_args(*args, **kws)
+        _noted[self, tuple(map(self.typeof_pyval, args))] = None
+        return _nothing
 
     def get_call_template(self, args, kws):
         """Tell numba's typing what a call returns; a constant has the type of a variable."""
@@ -76,6 +85,25 @@ class PartLibrary(JITCodeLibrary):
     def linked(self) -> list:
         """The code of all that this part calls, directly or through one another."""
         return self._linking_libraries
+
+
+@contextlib.contextmanager
+def noted_calls() -> Iterator[dict]:
+    """Note which kernels would have to be compiled, and for which types, instead of compiling and calling them.
+
+    Yields a dictionary whose keys are (kernel, types), in the order of the calls. What a kernel should have filled has
+    any content. Only for processes that do nothing else.
+    """
+    global _noted
+    _noted = {}
+    try:
+        yield _noted
+    finally:
+        _noted = None
+
+
+def _nothing(*_) -> None:
+    """Stand in for a kernel."""
 
 
 @contextlib.contextmanager
