@@ -93,10 +93,13 @@ class ImageOptions(Options):
     background: str = option(
         "black",
         "Background of the images: `black` leaves images as they are; `border` subtracts the median of the border"
-        " pixels, so that the background is 0, whether it is dark, light or grey; `auto` is `black` if most borders"
-        " are black, else `border`.",
+        " pixels, so that the background is 0, whether it is dark, light or grey. For textures and other pictures that"
+        " fill their frame, `window` shows them through a round window, and `window-mean` subtracts their mean in it"
+        " first. `auto` looks at the training images: `window` if they fill the frame and classes differ in"
+        " brightness, `window-mean` if they fill it and do not; else `black` if most borders are black, else"
+        " `border`.",
         heading="Images",
-        choices=("auto", "black", "border"),
+        choices=("auto", "black", "border", "window", "window-mean"),
         formerly="ground",
     )
 
@@ -253,8 +256,8 @@ class BuildOptions(NetworkOptions):
         super().__post_init__()
         if self.background == "auto":
             raise UsageError(
-                "background='auto' is for recipes, which look at the training images; give 'black' or 'border',"
-                " or what tigra.images.background.find_background(images) returns."
+                "background='auto' is for recipes, which look at the training images; give 'black', 'border', 'window',"
+                " 'window-mean' or what tigra.images.background.find_background(images, labels) returns."
             )
         largest = max(self.image_shape[:2])
         if self.margin > MAX_MARGIN * largest:

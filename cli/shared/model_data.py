@@ -13,6 +13,7 @@ from tigra.datasets.loading import DATASETS, is_own_data, load_dataset
 from tigra.datasets.npz.loading import load_test_arrays
 from tigra.datasets.splits import split_hash
 from tigra.errors import DatasetError, TigraError, UsageError
+from tigra.images.background import entering
 
 from .data_options import check_options, loading
 
@@ -76,7 +77,7 @@ def picture_background(loaded) -> str:
     """
     record, options = loaded.training, loaded.network.options
     trained_on, stored = record.get("dataset"), record.get("dataset_options", {})
-    if getattr(options, "background", "black") == "border":
+    if entering(getattr(options, "background", "black")) == "border":
         return "border"
     is_light_on_black = trained_on in ON_BLACK or stored.get("background") == "auto"
     return "to black" if is_light_on_black else "black"

@@ -59,7 +59,7 @@ def test_class_folders_are_split_by_the_seed_the_same_share_of_every_class(pets)
     again, other = tigra.load_dataset(pets), tigra.load_dataset(pets, seed=1)
     np.testing.assert_array_equal(splits.train.images[:], again.train.images[:])
     assert contents(splits.test) != contents(other.test)
-    drawn = "background from the border, valid and test drawn (15% of each class)"
+    drawn = "round window, valid and test drawn (15% of each class)"
     assert splits.protocol == f"10x12 grey, {drawn}, train and valid upright, test as in the files"
 
 

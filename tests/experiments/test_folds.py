@@ -55,9 +55,8 @@ def test_the_protocol_says_folds_and_training_images_are_rotated_if_asked(arrays
     upright = tigra.load_dataset(arrays)
     fold = next(fold_splits(upright, 4))
     words = "4 folds, valid drawn (15% of each class that is not tested)"
-    assert (
-        fold.protocol == f"6x6 grey, background from the border, {words}, train and valid upright, test as in the files"
-    )
+    kind = "6x6 grey, round window, mean subtracted"
+    assert fold.protocol == f"{kind}, {words}, train and valid upright, test as in the files"
     asked = tigra.load_dataset(arrays, train_rotations=4)
     turned = next(fold_splits(asked, 4))
     assert f"{words}, train rotated by one of 4 equally spaced angles, valid upright" in turned.protocol

@@ -125,7 +125,7 @@ def test_background_of_any_grey_is_taken_away(images):
     assert np.abs(plain.scores(things + 0.25) - plain.scores(things)).max() > 1e-3
     turned = tigra.build_network("SC[2, 2]-DP[40]-S[2]-FC[4]", (6, 5), background="border", **options)
     np.testing.assert_allclose(turned.scores(np.rot90(things + 0.25, axes=(1, 2))), network.scores(things), atol=1e-12)
-    with pytest.raises(UsageError, match="background must be one of auto, black, border, got 'white'"):
+    with pytest.raises(UsageError, match="must be one of auto, black, border, window, window-mean, got 'white'"):
         tigra.build_network("S[1]", (5, 6), 3, background="white")
 
 

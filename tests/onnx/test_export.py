@@ -23,6 +23,8 @@ NETWORKS = DIGITS | {
     "products": replace(DIGITS["achiral"], architecture="SC[4, 2]-SC[4, 2]-S[4]-FC[8]", mixing="products", diffusion=1),
     "full mixing": replace(DIGITS["repaired"], mixing="full", active_set="union", neighbours=4),
     "dilated": NetworkOptions(architecture="OC[4, 2]-GD[2]-OC[4, 2]-DP[200]-S[1]-FC[8]", diffusion=1, batch_norm=True),
+    "window": replace(DIGITS["best"], background="window"),
+    "window less mean": replace(DIGITS["best"], background="window-mean"),
     "ConvNet": CONVNET_RECIPES["mnist-012"]["best"].network,
     "STN": STN_RECIPES["mnist-012"]["best"].network,
     "HarmNet": replace(HARMNET_RECIPES["mnist-012"]["best"].network, architecture="HRC[1, 3]-HCN[3]-HRC[3, 4]"),

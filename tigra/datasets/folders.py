@@ -32,14 +32,19 @@ from tigra.datasets.splits import (
     turned_at_random,
 )
 from tigra.errors import DatasetError, UsageError
-from tigra.images.background import find_background
+from tigra.images.background import WINDOWS, entering, find_background
 from tigra.images.store import StoredImages
 from tigra.images.transforms import checked_shape
 from tigra.seeding import generator
 
 SHARE = 0.15  # of every class for validation, and the same for the test
-BACKGROUNDS = "auto", "black", "border"
+BACKGROUNDS = "auto", "black", "border", *WINDOWS
 COLOURS = "auto", "yes", "no"
+KINDS = {  # of backgrounds, in the protocol
+    "border": ", background from the border",
+    "window": ", round window",
+    "window-mean": ", round window, mean subtracted",
+}
 N_BORDERS = 1000  # training images whose border is looked at
 
 
@@ -73,9 +78,9 @@ def load_folder(
         Rotate test images by random angles.
     train_rotations : int or "random"
         Rotate each training image by one of this many equally spaced angles, or by any angle.
-    background : {"auto", "black", "border"}
-        What surrounds pictures of another aspect ratio, and rotated ones: "border" is the median of a picture's
-        border pixels. "auto" continues the border, too; networks subtract it if most borders are not black.
+    background : {"auto", "black", "border", "window", "window-mean"}
+        What surrounds pictures of another aspect ratio, and rotated ones: "black", or for all others the median of a
+        picture's border pixels. What networks do with it is what `find_background` says if it is "auto".
     colour : {"auto", "yes", "no"}
         Read pictures in colour, as (n, height, width, 3), or in grey. "auto" reads in colour if some have colour.
 
@@ -99,7 +104,7 @@ def load_folder(
     size = checked_shape(size) if size is not None else usual_size(files, bool(test_rotations or train_rotations))
     is_colour = is_in_colour(colour, partial(have_colour, files))
     shape = (*size, 3) if is_colour else size
-    frame = "black" if checked_choice("background", background, BACKGROUNDS) == "black" else "border"
+    frame = entering(checked_choice("background", background, BACKGROUNDS))
     store = decoded(Path(folder), files, Reading(shape, invert, frame), threads, on_progress)
     found = {file.name: file for file in files}
     rows, duplicates = without_duplicates(store, found)
@@ -129,7 +134,7 @@ def load_folder(
         notes=notes,
         test_names=[store.names[row] for row in rows[parts == "test"]],
         learned=Learned.of_digests((store.digests[row] for row in rows[parts != "test"]), shape),
-        **described(shape, invert, test_rotations, interpolation, drawn, background, upright["train"].images),
+        **described(shape, invert, test_rotations, interpolation, drawn, background, upright["train"]),
     )
 
 
@@ -200,20 +205,24 @@ def load_test_folder(
         options={"background": background},
         notes=notes,
         test_names=[store.names[row] for row in new],
-        **described(tuple(shape), invert, test_rotations, interpolation, words, background, none.images),
+        **described(tuple(shape), invert, test_rotations, interpolation, words, background, none),
     )
 
 
-def described(shape, invert, test_rotations, interpolation, words, background, images) -> dict:
+def described(shape, invert, test_rotations, interpolation, words, background, train: Split) -> dict:
     """Return the arguments of `assemble` that describe the pictures and the transformation of test images.
 
-    `images` are those of the training, in which "auto" looks for the background.
+    "auto" looks for the background in `train`.
     """
-    frame = "black" if background == "black" else "border"
-    found = find_background(images[:: max(1, len(images) // N_BORDERS)]) if background == "auto" else frame
+    frame, found = entering(background), background
+    if background == "auto":
+        step = max(1, len(train.labels) // N_BORDERS)
+        found = find_background(train.images[::step], train.labels[::step])
+    elif background == "to black":
+        found = frame
     turned = f"rotated by [0, 360) degrees, {interpolation} interpolation" if test_rotations else "as in the files"
     kind = f"{shape[0]}x{shape[1]} {'colour' if len(shape) == 3 else 'grey'}{', inverted' if invert else ''}"
-    kind += ", background from the border" if found == "border" and background != "to black" else ""
+    kind += KINDS.get(found, "") if background != "to black" else ""
     return {
         "before": f"{kind}, ",
         "drawn": words,

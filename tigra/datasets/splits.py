@@ -58,8 +58,8 @@ class Splits:
         Remarks on the files for the user, such as pictures left out.
     learned : Learned or None
         The pictures in `train` and `valid`, so that they are never tested. None stands for the images of these parts.
-    background : {"", "black", "border"}
-        What is around the objects, and enters when images are moved; "" stands for what `find_background` says.
+    background : {"", "black", "border", "window", "window-mean"}
+        What is around the objects, or a window; "" stands for what `find_background` says.
     test_names : sequence of str
         File names of the test pictures of a folder, in their order; empty for other data sets.
     drawn : str
@@ -97,7 +97,7 @@ class Splits:
     @cached_property
     def found_background(self) -> str:
         """`background`, or that of the training images."""
-        return self.background or find_background(self.train.images)
+        return self.background or find_background(self.train.images, self.train.labels)
 
     @property
     def entering(self) -> str:

@@ -1,4 +1,8 @@
-"""The background of pictures: found at their border, subtracted, and continued outside.
+"""The background of pictures: found at their border, subtracted, and continued outside; and a window for those without.
+
+Textures and patches of photographs fill their frame. A square frame does not turn with what it shows: a network sees
+its edges, and new corners when a picture is turned. A round window, which is 1 in the middle and falls smoothly to 0 at
+the inscribed circle, turns with the picture.
 
 All functions take grey images (n, height, width) or colour images (n, height, width, 3), in which every channel has a
 background of its own.
@@ -6,12 +10,21 @@ background of its own.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 
 from tigra.errors import UsageError
 from tigra.images.sizes import checked_images
 
-BACKGROUNDS = "black", "border"
+BACKGROUNDS = "black", "border"  # what may enter when images are moved
+WINDOWS = "window", "window-mean"
+FALL = 0.25  # the share of the radius in which the window falls from 1 to 0
+LEVELS, WEIGHTS = 2.0**18, 2.0**12  # steps of grey levels and of the window in sums, which are exact
+LARGEST = 2.0**6  # grey level in sums; images in [0, 1] are far below
+FULL = 0.8  # images fill the frame if their border varies at least this many times as much as the whole
+EXPLAINED = 0.5  # brightness is a sign of the class from this share of its variance on
 BLACK = 10 / 255  # a border up to this grey level is black; JPEG and cameras add a little noise
 AT_ONCE = 1024  # images
 
@@ -96,19 +109,38 @@ def checked_background(background: str) -> str:
     return background
 
 
-def find_background(images) -> str:
-    """Return "black" if most images have a black border, or nothing but their background, else "border".
+def entering(background: str) -> str:
+    """Return what enters when images of a network with this `background` are moved: "black" or "border".
+
+    A window hides most of what enters.
+
+    >>> entering("black"), entering("border"), entering("window")
+    ('black', 'border', 'border')
+    """
+    return "black" if background == "black" else "border"
+
+
+
+# --- found in training images -----------------------------------------------------------------------------------
+
+
+def find_background(images, labels=None) -> str:
+    """Return what the option `background` should be for images like these.
 
     Parameters
     ----------
     images : array of shape (n, height, width) or (n, height, width, 3), or LazyImages
         Images in [0, 1].
+    labels : array of shape (n,), optional
+        Their classes. Without them, brightness does not count as a sign of the class.
 
     Returns
     -------
-    {"black", "border"}
-        What the option `background` should be. For pictures of one colour it is "black", because without their
-        background there would be nothing left of them.
+    {"black", "border", "window", "window-mean"}
+        A window if most images fill the frame: their border varies about as much as the rest. It is "window" if
+        classes explain at least half of the variance of the images' mean brightness, else "window-mean". For other
+        images, "black" if most have a black border, else "border". For pictures of one colour it is "black", because
+        without their background there would be nothing left of them.
 
     Examples
     --------
@@ -116,13 +148,140 @@ def find_background(images) -> str:
     'black'
     >>> find_background(np.pad(np.zeros((2, 1, 1)), ((0, 0), (1, 1), (1, 1)), constant_values=1))
     'border'
+    >>> stripes = np.tile([0.2, 0.4, 0.6, 0.4], (4, 8, 2))
+    >>> find_background(stripes), find_background(stripes + np.array([0, 0, 0.4, 0.4])[:, None, None], [0, 0, 1, 1])
+    ('window-mean', 'window')
     """
-    borders, contrasts = [], []
-    for start in range(0, len(images), AT_ONCE):
-        part = np.asarray(images[start : start + AT_ONCE])
-        greys = border_grey(part)
-        borders.append(greys.reshape(len(part), -1).max(axis=1))
-        contrasts.append(np.abs(part - greys[:, None, None]).reshape(len(part), -1).max(axis=1))
-    is_black = not borders or np.median(np.concatenate(borders)) <= BLACK
-    is_plain = not borders or np.median(np.concatenate(contrasts)) <= BLACK
+    parts = [_looks(np.asarray(images[start : start + AT_ONCE])) for start in range(0, len(images), AT_ONCE)]
+    if not parts:
+        return "black"
+    looks = Looks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    if np.median(looks.variation) > BLACK and np.median(looks.fullness) >= FULL:
+        share = 0.0 if labels is None else explained(looks.brightness, np.asarray(labels))
+        return "window" if share >= EXPLAINED else "window-mean"
+    is_black = np.median(looks.border) <= BLACK
+    is_plain = np.median(looks.contrast) <= BLACK
     return "black" if is_black or is_plain else "border"
+
+
+class Looks(NamedTuple):
+    """What `find_background` asks of images, one number each.
+
+    Attributes
+    ----------
+    border, contrast : array (n,)
+        The median of the border and the largest difference from it, in the channel where it is largest.
+    variation, fullness : array (n,)
+        The root mean square difference of border pixels from their median, and its ratio to that of all pixels.
+    brightness : array (n,)
+        The mean.
+    """
+
+    border: np.ndarray
+    contrast: np.ndarray
+    variation: np.ndarray
+    fullness: np.ndarray
+    brightness: np.ndarray
+
+
+def _looks(images: np.ndarray) -> Looks:
+    greys = border_grey(images)
+    rows = len(images)
+    apart = np.abs(images - greys[:, None, None], dtype=np.float64)
+    squares = (apart**2).reshape(rows, *images.shape[1:3], -1).mean(axis=3)
+    inside = squares[:, 1:-1, 1:-1].reshape(rows, -1).sum(axis=1)
+    every = squares.reshape(rows, -1).sum(axis=1)
+    n_pixels = squares[0].size
+    n_border = n_pixels - squares[0, 1:-1, 1:-1].size
+    variation, overall = np.sqrt(np.maximum(every - inside, 0) / n_border), np.sqrt(every / n_pixels)
+    return Looks(
+        greys.reshape(rows, -1).max(axis=1),
+        apart.reshape(rows, -1).max(axis=1),
+        variation,
+        variation / np.maximum(overall, np.finfo(np.float64).tiny),
+        images.reshape(rows, -1).mean(axis=1, dtype=np.float64),
+    )
+
+
+def explained(values: np.ndarray, labels: np.ndarray) -> float:
+    """Return the share of the variance of values that lies between classes, from 0 to 1.
+
+    >>> explained(np.array([1.0, 1, 3, 3]), np.array([0, 0, 1, 1])), explained(np.ones(2), np.array([0, 1]))
+    (1.0, 0.0)
+    """
+    total = ((values - values.mean()) ** 2).sum()
+    within = sum(((values[labels == c] - values[labels == c].mean()) ** 2).sum() for c in np.unique(labels))
+    return float(1 - within / total) if total > 0 else 0.0
+
+
+# --- the window -------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def round_window(height: int, width: int) -> np.ndarray:
+    """Return the weights of the pixels, (height, width), read-only; they depend on the distance from the centre only.
+
+    Examples
+    --------
+    >>> round_window(5, 5).round(2)
+    array([[0.  , 0.38, 0.9 , 0.38, 0.  ],
+           [0.38, 1.  , 1.  , 1.  , 0.38],
+           [0.9 , 1.  , 1.  , 1.  , 0.9 ],
+           [0.38, 1.  , 1.  , 1.  , 0.38],
+           [0.  , 0.38, 0.9 , 0.38, 0.  ]])
+    """
+    down, right = np.arange(height) - (height - 1) / 2, np.arange(width) - (width - 1) / 2
+    radius = min(height, width) / 2
+    share = (radius - np.sqrt(down[:, None] ** 2 + right**2)) / (FALL * radius)
+    share = np.minimum(np.maximum(share, 0.0), 1.0)
+    weights = share * share * (3 - 2 * share)
+    weights.flags.writeable = False
+    return weights
+
+
+@lru_cache(maxsize=16)
+def window_weights(height: int, width: int) -> np.ndarray:
+    """Return the window as whole numbers, for exact sums."""
+    return np.rint(WEIGHTS * round_window(height, width)).astype(np.int64)
+
+
+def window_mean(images: np.ndarray) -> np.ndarray:
+    """Return the mean grey level of each image in the window, (n,) or (n, 3).
+
+    Sums are of whole numbers, so quarter turns of an image do not change a bit of them.
+
+    Examples
+    --------
+    >>> window_mean(np.pad(np.full((1, 2, 2), 0.25), ((0, 0), (1, 1), (1, 1)))).round(2)
+    array([0.09])
+    """
+    weights = window_weights(*images.shape[1:3])
+    levels = np.rint(LEVELS * images.clip(-LARGEST, LARGEST).astype(np.float64)).astype(np.int64)
+    totals = np.einsum("nhw...,hw->n...", levels, weights)
+    return totals / (LEVELS * max(1, weights.sum()))
+
+
+def windowed(images: np.ndarray, subtracts_mean: bool = False) -> np.ndarray:
+    """Return the images under the window, less their mean in it if asked for.
+
+    Parameters
+    ----------
+    images : array of shape (n, height, width) or (n, height, width, 3)
+        The images.
+    subtracts_mean : bool
+        Whether to subtract from each image, in every channel, its mean in the window.
+
+    Returns
+    -------
+    array of the same shape and dtype
+        The images, which are 0 from the inscribed circle on.
+
+    Examples
+    --------
+    >>> windowed(np.full((1, 5, 5), 0.5))[0, 0].round(2)
+    array([0.  , 0.19, 0.45, 0.19, 0.  ])
+    """
+    weights = round_window(*images.shape[1:3]).astype(images.dtype)
+    if subtracts_mean:
+        images = images - window_mean(images).astype(images.dtype)[:, None, None]
+    return images * weights.reshape(weights.shape + (1,) * (images.ndim - 3))

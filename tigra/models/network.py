@@ -9,6 +9,7 @@ import numpy as np
 
 from tigra.errors import TigraError, UsageError
 from tigra.graph import Graph, GraphSignal
+from tigra.images.background import WINDOWS, windowed
 from tigra.images.colour import opponent_maps
 from tigra.images.prepared import PreparedImages
 from tigra.images.transforms import less_border, smooth
@@ -177,6 +178,8 @@ class Network(Classifier):
         margin, pixels = self.options.margin, self.checked_pixels(images, numbers)
         if self.options.background == "border":
             pixels = less_border(pixels)
+        elif self.options.background in WINDOWS:
+            pixels = windowed(pixels, self.options.background == "window-mean")
         if pixels.ndim == 4:
             pixels = opponent_maps(pixels).reshape(-1, *pixels.shape[1:3])
         framed = pixels

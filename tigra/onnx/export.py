@@ -10,6 +10,7 @@ import numpy as np
 
 from tigra.errors import UsageError
 from tigra.files.atomic import write_atomically
+from tigra.images.background import WINDOWS, round_window, window_weights
 from tigra.images.colour import OPPONENTS
 from tigra.images.transforms import gaussian
 from tigra.models.classifier import Classifier
@@ -118,7 +119,7 @@ def _written(network: Network, to: GraphWriter) -> dict[Tensor, str]:
 
 
 def _prepared(network: Network, to: GraphWriter) -> Tensor:
-    """Background, opponent colours, margin and smoothing, as in `Network.prepare`."""
+    """Background or window, opponent colours, margin and smoothing, as in `Network.prepare`."""
     options, images = network.options, Tensor(INPUT, network.image_shape)
     height, width = network.image_shape[:2]
     if options.n_channels == 1:
@@ -127,6 +128,8 @@ def _prepared(network: Network, to: GraphWriter) -> Tensor:
         pixels = to.node("Transpose", [images], (3, height, width), perm=[0, 3, 1, 2])
     if options.background == "border":
         pixels = to.subtract(pixels, _border_median(pixels, to))
+    elif options.background in WINDOWS:
+        pixels = _windowed(pixels, options.background == "window-mean", to)
     if options.n_channels > 1:
         pixels = to.mix(pixels, OPPONENTS)
     if options.margin:
@@ -149,6 +152,17 @@ def _smoothed(pixels: Tensor, sigma: float, to: GraphWriter) -> Tensor:
         return to.convolve(x, filters, pads=(reach, 0) if filters is down else (0, reach), each=True)
 
     return to.multiply(to.add(blurred(blurred(pixels, down), across), blurred(blurred(pixels, across), down)), 0.5)
+
+
+def _windowed(pixels: Tensor, subtracts_mean: bool, to: GraphWriter) -> Tensor:
+    """The pixels under the round window, as in `tigra.images.background.windowed`."""
+    n_channels, height, width = pixels.shape
+    weights = round_window(height, width)
+    if subtracts_mean:
+        shares = window_weights(height, width) / window_weights(height, width).sum()
+        weighed = to.reshape(to.multiply(pixels, shares[None]), (n_channels, height * width))
+        pixels = to.subtract(pixels, to.reshape(to.sum(weighed, 2), (n_channels, 1, 1)))
+    return to.multiply(pixels, weights[None])
 
 
 def _border_median(pixels: Tensor, to: GraphWriter) -> Tensor:

@@ -93,7 +93,7 @@ class TIGraNetEstimator(BaseEstimator):
     def _train(self, images: WeightedImages, classes: np.ndarray, is_warm: bool) -> None:
         seed, threads = seed_of(self.seed, self.random_state), effective_n_jobs(self.n_jobs)
         train, valid = held_out(images, self.validation_fraction, seed)
-        background = find_background(train.images) if min(self.image_shape_[:2]) > 2 else "black"
+        background = find_background(train.images, train.labels) if min(self.image_shape_[:2]) > 2 else "black"
         options, fit = self._settled(len(classes), len(train.labels), seed, background)
         network = self._continued(options) if is_warm else Plan.of(options).network()
         network.class_names = [str(name) for name in classes]

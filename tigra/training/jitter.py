@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tigra.images.background import entering
 from tigra.images.transforms import INTERPOLATIONS, translate
 from tigra.models.network import Network
 
@@ -65,7 +66,7 @@ class JitteredImages:
 
     def _moved(self, images, shifts, interpolation) -> np.ndarray:
         """Shift images over their background, and clip the overshoot of splines to [0, 1] or the image's own range."""
-        background = self.network.options.background
+        background = entering(self.network.options.background)
         moved = translate(images, shifts, interpolation, clip=False, background=background)
         low, high = (limit(images, axis=(1, 2), keepdims=True) for limit in (np.min, np.max))
         return np.clip(moved, np.minimum(low, 0), np.maximum(high, 1))

@@ -6,6 +6,7 @@ import numpy as np
 
 from tigra.errors import UsageError
 from tigra.graph import Graph
+from tigra.images.background import entering
 from tigra.images.store import LazyImages, TurnedImages
 from tigra.images.transforms import rotate
 from tigra.models.classifier import Classifier
@@ -87,7 +88,7 @@ class Views(Classifier):
 
     def _turned(self, images, degrees: float):
         """The images rotated; the background that enters is what the network takes for empty."""
-        background = "border" if getattr(self.options, "background", "black") == "border" else "black"
+        background = entering(getattr(self.options, "background", "black"))
         if isinstance(images, LazyImages):
             return TurnedImages(images, np.full(len(images), degrees), background=background)
         turned = rotate(images, degrees, clip=False, background=background)

@@ -21,6 +21,7 @@ from tigra.datasets.npz.files import (
 from tigra.datasets.picture_files import USUAL_SIZE
 from tigra.datasets.splits import Split, Splits, assemble
 from tigra.errors import DatasetError, printable
+from tigra.images.background import entering
 from tigra.images.sizes import checked_shape
 from tigra.option_fields import short
 
@@ -65,7 +66,7 @@ def load_arrays(
         checked_shape(size) if size is not None else _usual(first.shape[1:3], bool(test_rotations or train_rotations))
     )
     shape = (*size, 3) if is_colour else size
-    frame = "black" if checked_choice("background", background, BACKGROUNDS) == "black" else "border"
+    frame = entering(checked_choice("background", background, BACKGROUNDS))
     given = np.concatenate([np.full(len(labels[part]), part) for part in pixels])
     chosen, drawn = drawn_parts(given, np.concatenate(list(labels.values())), class_names, seed)
     upright = {}
@@ -88,7 +89,7 @@ def load_arrays(
         },
         notes=_seen_note(upright["test"].images, learned),
         learned=learned,
-        **described(shape, False, test_rotations, interpolation, drawn, background, upright["train"].images),
+        **described(shape, False, test_rotations, interpolation, drawn, background, upright["train"]),
     )
 
 
@@ -143,7 +144,7 @@ def load_test_arrays(
         options={"background": background},
         notes=(f"left out {n_left_out} images, because the model was trained on them",) if n_left_out else (),
         test_names=[f"{os.path.basename(file)}[{row}]" for row in rows],  # as `tigra predict` names them
-        **described(tuple(shape), False, test_rotations, interpolation, words, background, none.images),
+        **described(tuple(shape), False, test_rotations, interpolation, words, background, none),
     )
 
 
