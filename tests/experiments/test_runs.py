@@ -122,6 +122,13 @@ def test_the_recipe_for_folders_adapts_to_the_size_and_number_of_the_images():
     assert [recipe.for_images((50, 50), n).fit.batch_size for n in (10, 1600, 3000, 10**6)] == [16, 16, 30, 48]
     assert [recipe.for_images((50, 50), n).least_steps for n in (99, 100)] == [800, 400]
     assert recipe.with_changes({"epochs": 3}).for_images((50, 50), 50).least_steps == 0  # as given
+    with_window = [recipe.for_images((side, side), 100, "window").network for side in (32, 64)]
+    assert [network.smoothing for network in with_window] == [0.5, 0.5] and with_window[0].margin == 2
+    fine = [recipe.for_images((32, 32), 100, one).network.architecture for one in ("window-mean", "border", "black")]
+    assert [text.startswith("OC[8, 2]-OC[16, 2]-GC[2]") for text in fine] == [True, True, False]
+    assert [recipe.for_images((side, side), 100, "border").network.smoothing for side in (40, 41)] == [1.0, 0.5]
+    assert recipe.with_changes({"smoothing": 1.5}).for_images((64, 64), 100, "window").network.smoothing == 1.5
+    assert recipe.with_changes({"background": "window"}).for_images((32, 32), 100).network.smoothing == 0.5
     given = {"margin": 5, "batch_size": 48, "architecture": "OC[2, 1]-GC[2]-S[2]"}
     changed = recipe.with_changes(given)
     assert changed.for_images((28, 28), 100).network == changed.network and changed.fit.batch_size == 48

@@ -139,7 +139,7 @@ class NetworkMethod(Method):
         >>> method.settled(method.recipe("folder"), (8, 8), n_classes=10, n_images=200, seed=0)[1].epochs
         300
         """
-        recipe = recipe.for_images(image_shape, n_images)
+        recipe = recipe.for_images(image_shape, n_images, background)
         of_network = dict(recipe.network)
         if of_network["background"] == "auto":
             of_network["background"] = background

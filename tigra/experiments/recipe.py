@@ -38,6 +38,10 @@ class Recipe:
         For images of unknown size: the architecture for sides of up to 40 pixels; "" is the usual one.
     large_architecture : str
         The same for sides of more than 100 pixels.
+    fine_architecture : str
+        The same for sides of up to 40 pixels unless the background is black; "" is `small_architecture`.
+    fine_smoothing : float
+        The smoothing for sides of more than 40 pixels, and with the background `window`; 0 is the usual one.
     evens_grid : bool
         For images of unknown size: enlarge the margin until blocks of coarsening cover the grid evenly.
     limits_batch : bool
@@ -51,11 +55,13 @@ class Recipe:
     limits_pooling: bool = False
     small_architecture: str = ""
     large_architecture: str = ""
+    fine_architecture: str = ""
+    fine_smoothing: float = 0.0
     evens_grid: bool = False
     limits_batch: bool = False
 
-    def for_images(self, image_shape: tuple[int, ...], n_images: int) -> Recipe:
-        """The recipe for training images of this shape and number.
+    def for_images(self, image_shape: tuple[int, ...], n_images: int, background: str = "") -> Recipe:
+        """The recipe for training images of this shape, number and background, if the recipe does not say which.
 
         >>> recipe = Recipe(network=NetworkOptions(architecture="OC[2, 1]-GC[2]-S[2]", margin=2), fit=FitOptions())
         >>> replace(recipe, evens_grid=True).for_images((31, 31), 100).network.margin
@@ -64,11 +70,18 @@ class Recipe:
         16
         >>> replace(recipe, least_steps=400, steps_for_few=800).for_images((31, 31), 40).least_steps
         800
+        >>> replace(recipe, fine_smoothing=0.5).for_images((64, 64), 100).network.smoothing
+        0.5
         """
         network, fit = self.network, self.fit
-        if self.small_architecture and max(image_shape[:2]) <= SMALL_SIDE:
-            network = replace(network, architecture=self.small_architecture)
-        if self.large_architecture and max(image_shape[:2]) > LARGE_SIDE:
+        side = max(image_shape[:2])
+        found = background if network.background == "auto" else network.background
+        if self.fine_smoothing and (found == "window" or side > SMALL_SIDE):
+            network = replace(network, smoothing=self.fine_smoothing)
+        for_small = (found not in ("", "black") and self.fine_architecture) or self.small_architecture
+        if for_small and side <= SMALL_SIDE:
+            network = replace(network, architecture=for_small)
+        if self.large_architecture and side > LARGE_SIDE:
             network = replace(network, architecture=self.large_architecture)
         if self.evens_grid:
             network = replace(network, margin=even_margin(network.architecture, network.margin, image_shape))
@@ -133,6 +146,8 @@ class Recipe:
             limits_pooling=self.limits_pooling and "architecture" not in changes,
             small_architecture="" if "architecture" in changes else self.small_architecture,
             large_architecture="" if "architecture" in changes else self.large_architecture,
+            fine_architecture="" if "architecture" in changes else self.fine_architecture,
+            fine_smoothing=0.0 if "smoothing" in changes else self.fine_smoothing,
             evens_grid=self.evens_grid and "margin" not in changes,
             limits_batch=self.limits_batch and "batch_size" not in changes,
         )

@@ -97,6 +97,8 @@ ORIENTED_PHOTOS = replace(
     background="border",
     log_offset=0.03,
 )
+# Small pictures whose background is not black: a second layer on the fine grid keeps short periods and corners apart.
+FINE = "OC[8, 2]-OC[16, 2]-GC[2]-OC[32, 2]-OC[48, 2]-GC[2]-OC[64, 2]-S[6]-FC[128]"
 POOLED = replace(
     ORIENTED,
     architecture="OC[16, 2]-DP[600]-GC[2]-OC[32, 2]-DP[150]-OC[48, 2]-DP[150]-GC[2]-OC[64, 2]-DP[40]-S[2]-FC[128]",
@@ -159,6 +161,8 @@ RECIPES: dict[str, dict[str, Recipe]] = {
             fit=replace(ORIENTED_FIT, epochs=30, class_weights="auto"),
             **OF_FOLDERS | {"least_steps": FEWER_STEPS, "steps_for_few": STEPS_FOR_FEW},
             small_architecture=ORIENTED.architecture.replace("S[2]", "S[6]"),
+            fine_architecture=FINE,
+            fine_smoothing=0.5,
             large_architecture=ORIENTED_PHOTOS.architecture.replace("-S[6]", "-GC[2]-OC[64, 2]-S[6]"),
             evens_grid=True,
             limits_batch=True,

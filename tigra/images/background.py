@@ -120,7 +120,6 @@ def entering(background: str) -> str:
     return "black" if background == "black" else "border"
 
 
-
 # --- found in training images -----------------------------------------------------------------------------------
 
 
