@@ -14,7 +14,7 @@ from tigra.options import PAIRED_MIXINGS, FitOptions, NetworkOptions
 SMALL_SIDE, LARGE_SIDE = 40, 100  # pixels
 FEW_IMAGES = 100, 16  # images for each that is in a batch, and the smallest batch
 LARGEST_FACTOR = 4.0  # of the learning rate for larger batches
-VERY_FEW_IMAGES = 100
+VERY_FEW_IMAGES, MANY_IMAGES = 100, 5000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,8 @@ class Recipe:
         Train for at least this many steps; small data sets get more epochs.
     steps_for_few : int
         The same if there are fewer than 100 images.
+    epochs_for_many : int
+        Number of epochs from 5,000 images on; 0 is the usual one.
     limits_pooling : bool
         For images of unknown size: dynamic pooling keeps at most half of the nodes in the first layer, a quarter in
         the next, and so on.
@@ -52,6 +54,7 @@ class Recipe:
     fit: FitOptions
     least_steps: int = 0
     steps_for_few: int = 0
+    epochs_for_many: int = 0
     limits_pooling: bool = False
     small_architecture: str = ""
     large_architecture: str = ""
@@ -70,6 +73,8 @@ class Recipe:
         16
         >>> replace(recipe, least_steps=400, steps_for_few=800).for_images((31, 31), 40).least_steps
         800
+        >>> replace(recipe, epochs_for_many=15).for_images((31, 31), 5000).fit.epochs
+        15
         >>> replace(recipe, fine_smoothing=0.5).for_images((64, 64), 100).network.smoothing
         0.5
         """
@@ -88,6 +93,8 @@ class Recipe:
         if self.limits_batch:
             for_each, least = FEW_IMAGES
             fit = replace(fit, batch_size=min(fit.batch_size, max(least, n_images // for_each)))
+        if self.epochs_for_many and n_images >= MANY_IMAGES:
+            fit = replace(fit, epochs=self.epochs_for_many)
         steps = max(self.least_steps, self.steps_for_few) if n_images < VERY_FEW_IMAGES else self.least_steps
         return replace(self, network=network, fit=fit, least_steps=steps)
 
@@ -143,6 +150,7 @@ class Recipe:
             fit=self.fit.with_changes(of_fit),
             least_steps=0 if "epochs" in changes else self.least_steps,
             steps_for_few=0 if "epochs" in changes else self.steps_for_few,
+            epochs_for_many=0 if "epochs" in changes else self.epochs_for_many,
             limits_pooling=self.limits_pooling and "architecture" not in changes,
             small_architecture="" if "architecture" in changes else self.small_architecture,
             large_architecture="" if "architecture" in changes else self.large_architecture,

@@ -39,6 +39,7 @@ LARGE = "SC[10, 4]-DP[600]-SC[20, 4]-DP[300]-S[12]-FC[500]-FC[300]-FC[100]"  # T
 LEAST_STEPS = 600  # for folders with few pictures
 FEWER_STEPS = 400  # of batches of 16 pictures
 STEPS_FOR_FEW = 800  # with fewer than 100 pictures; docs/notebook.md has what they gain
+EPOCHS_FOR_MANY = 15  # from 5,000 pictures on; 30 gain nothing
 RECIPE_NAMES = "best", "paper"  # of the networks to compare with
 
 
@@ -159,7 +160,9 @@ RECIPES: dict[str, dict[str, Recipe]] = {
         "best": Recipe(  # docs/notebook.md has what was tried
             network=replace(ORIENTED_PHOTOS, background="auto", margin=2),
             fit=replace(ORIENTED_FIT, epochs=30, class_weights="auto"),
-            **OF_FOLDERS | {"least_steps": FEWER_STEPS, "steps_for_few": STEPS_FOR_FEW},
+            **OF_FOLDERS | {"least_steps": FEWER_STEPS},
+            steps_for_few=STEPS_FOR_FEW,
+            epochs_for_many=EPOCHS_FOR_MANY,
             small_architecture=ORIENTED.architecture.replace("S[2]", "S[6]"),
             fine_architecture=FINE,
             fine_smoothing=0.5,
