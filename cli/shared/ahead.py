@@ -1,10 +1,11 @@
 """Compile on a second core what a training needs later, while it starts with what it needs first.
 
-Numba compiles one kernel at a time. So the first kernel that is not in the cache on disk starts a helper, another
-Python process. The helper goes through a step of the training without computing anything, to find out which kernels it
-calls and for which types. It compiles them into the cache, the last one first. The training compiles them from the
-first one on, and looks into the cache before each. So they meet somewhere in the middle, and neither ever waits for the
-other. Without the helper, or if it fails, the training compiles everything.
+Numba compiles one kernel at a time. So the first kernel of a training that is not in the cache on disk starts a helper,
+another Python process; those that prepare images and calibrate the network are compiled before. The helper goes through
+a step of the training without computing anything, to find out which kernels it calls and for which types. It compiles
+them into the cache, the last one first. The training compiles them from the first one on, and looks into the cache
+before each. So they meet somewhere in the middle, and neither ever waits for the other. Without the helper, or if it
+fails, the training compiles everything.
 
 The helper ends when its input does, and thus with the command, however that ends.
 """

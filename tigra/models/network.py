@@ -71,6 +71,7 @@ class Network(Classifier):
         self.class_names = [str(label) for label in range(self.n_classes)]
         self._gather()
         self._idle: list[list[Workspace]] = []  # one per layer, reused by the next prediction
+        self._accepted: tuple[Cost, int] | None = None  # the cost of the last prediction, which is within the limits
 
     @property
     def obstacle(self) -> str | None:
@@ -122,7 +123,7 @@ class Network(Classifier):
         return {key: value for key, value in vars(self).items() if key not in ("_idle", "parameters", "gradients")}
 
     def __setstate__(self, state: dict) -> None:
-        vars(self).update(state, _idle=[])
+        vars(self).update(state, _idle=[], _accepted=None)
         self._gather()
 
     def _gather(self) -> None:
@@ -187,7 +188,7 @@ class Network(Classifier):
             height, width = self.options.grid_shape
             framed = np.zeros((len(pixels), height, width), pixels.dtype)
             framed[:, margin:-margin, margin:-margin] = pixels
-        return smooth(framed, self.options.smoothing).reshape(len(images), -1).astype(self.dtype)
+        return smooth(framed, self.options.smoothing).reshape(len(images), -1).astype(self.dtype, copy=False)
 
     def signal(self, prepared: np.ndarray) -> GraphSignal | np.ndarray:
         """Convert rows of `prepare` to the input of the first layer: one map (1, N, B), y_0 of the paper, or three."""
@@ -335,7 +336,10 @@ class Network(Classifier):
     def outputs(self, prepared: PreparedImages, workers: Workers | SharedMap, until: int | None = None) -> np.ndarray:
         """Outputs (features, n) of the last layer, or of layer number `until` - 1; values may be infinite or NaN."""
         size = self.micro_batch
-        check_cost(self.cost, min(len(prepared), size), self.dtype.itemsize)
+        wanted = self.cost, min(len(prepared), size)
+        if wanted != self._accepted:  # the limits are in the environment, which takes time to read
+            check_cost(*wanted, self.dtype.itemsize)
+            self._accepted = wanted
 
         @np.errstate(all="ignore")
         def run(part):

@@ -115,6 +115,13 @@ def oriented_backward(
 
 
 @kernel
+def includes_rims(layout):
+    """Whether products run over the rims between the rows of a frame, too: see `_runs`."""
+    _, row, beside, _ = layout
+    return (row - 2 * beside) % VECTOR != 0
+
+
+@kernel
 def _runs(layout):
     """(start, length, number) of the runs of numbers in a frame that products go through: rows without the rim.
 
@@ -122,7 +129,7 @@ def _runs(layout):
     the rims between them, whose products are zero.
     """
     height, row, beside, rim = layout
-    if (row - 2 * beside) % VECTOR:
+    if includes_rims(layout):
         return rim * row, height * row, 1
     return rim * row + beside, row - 2 * beside, height
 

@@ -16,7 +16,7 @@ import numpy as np
 from tigra.kernels.decorator import kernel
 from tigra.kernels.oriented.coarsening import means
 from tigra.kernels.oriented.columns import gradient_column, stencil_column
-from tigra.kernels.oriented.convolution import multiply
+from tigra.kernels.oriented.convolution import includes_rims, multiply
 from tigra.kernels.oriented.frames import gradient_products, stencil
 from tigra.kernels.oriented.normalising import rectify, running_scales
 from tigra.kernels.registers import VECTOR_BYTES
@@ -64,13 +64,15 @@ def oriented_stage(y, of_y, alpha, mixing, norm, epsilon, grid, smoothing, n_ste
     pairs, sums = behind[: 2 * n_pairs], behind[:n_out]
     scales = np.empty((2, n_out), y.dtype)
     running_scales(norm, epsilon, scales)
+    is_finite = _all_finite(scales[0]) and _all_finite(scales[1])
     for tile in range(len(y)):
         _powers(y[tile], of_y, layout, straight, diagonal, terms[: n_terms - 2 * n_pairs])
         multiply(mixing, False, terms, layout, True, pairs)
         _products(pairs, layout, weight, unit, terms[n_terms - 2 * n_pairs :])
         multiply(alpha, False, terms, layout, True, sums)
-        clear(behind, layout)  # no zeros if a weight is infinite
-        _normalise(sums, layout, scales, smoothing, n_steps, coarse, other, out[tile])
+        if includes_rims(layout):
+            clear(behind, layout)  # no zeros if a weight is infinite
+        _normalise(sums, layout, scales, is_finite, smoothing, n_steps, coarse, other, out[tile])
 
 
 @kernel
@@ -83,7 +85,7 @@ def _powers(y, of_y, layout, straight, diagonal, powers):
 
 
 @kernel
-def _normalise(sums, layout, scales, smoothing, n_steps, coarse, other, out):
+def _normalise(sums, layout, scales, is_finite, smoothing, n_steps, coarse, other, out):
     """Rectify and diffuse the maps; coarsening smooths them once more and takes means of blocks."""
     height, row, beside, rim = layout
     node, straight, diagonal = smoothing
@@ -92,7 +94,8 @@ def _normalise(sums, layout, scales, smoothing, n_steps, coarse, other, out):
     rectified = other if n_stencils else out
     for k in range(len(sums)):
         rectify(sums[k], scales[0, k], scales[1, k], rectified[k])
-    clear(rectified, layout)  # no zeros if a scale is infinite
+    if not is_finite:
+        clear(rectified, layout)  # elsewhere 0 is rectified to 0
     for step in range(n_stencils):
         is_last = step == n_stencils - 1 and not is_coarse
         _stencils(now, layout, node, straight, diagonal, out if is_last else then)
@@ -140,6 +143,14 @@ def _products(pairs, layout, weight, unit, products):
                 _gradient_column(of_a, of_b, start, row, beside, height, weight, unit, of_dots, of_crosses)
             else:
                 _gradient_half(of_a, of_b, start, row, beside, height, weight, unit, of_dots, of_crosses)
+
+
+@kernel
+def _all_finite(x):
+    total = x.dtype.type(0)
+    for q in range(x.size):
+        total += x[q] - x[q]  # NaN if x is infinite or NaN
+    return total == 0
 
 
 @kernel
