@@ -13,7 +13,7 @@ from tigra.datasets.loading import DATASETS, is_own_data, load_dataset
 from tigra.datasets.npz.loading import load_test_arrays
 from tigra.datasets.splits import split_hash
 from tigra.errors import DatasetError, TigraError, UsageError
-from tigra.images.background import entering
+from tigra.images.background import WINDOWS, entering
 
 from .data_options import check_options, loading
 
@@ -43,7 +43,8 @@ def splits_for(model: str, loaded, dataset, given: dict, data_dir, threads, prog
     if dataset not in DATASETS:
         wanted = "invert", "test_rotations", "interpolation"
         options = {name: value for name, value in (stored | given).items() if name in wanted}
-        options["background"] = picture_background(loaded)
+        background = getattr(network.options, "background", "black")
+        options["background"] = background if background in WINDOWS else picture_background(loaded)
         learned, note = _learned(record, data_dir, threads, progress)
         if not os.path.isdir(dataset):
             options.pop("invert", None)

@@ -283,3 +283,18 @@ def test_bad_input_gets_one_sentence(here, monkeypatch, words, status, message):
     monkeypatch.delenv("TIGRA_DATA", raising=False)
     result = run(*words, expect=status)
     assert message in result.stderr and "Traceback" not in result.output and result.stdout == ""
+
+
+def test_a_window_is_in_the_protocol_of_training_and_evaluation(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name, period in (("narrow", 4), ("wide", 8)):
+        (tmp_path / "stripes" / name).mkdir(parents=True)
+        for number in range(12):
+            waves = 0.5 + 0.3 * np.sin(2 * np.pi * (np.arange(16) + rng.uniform(0, 8)) / period)
+            pixels = np.tile(255 * waves, (16, 1)).astype(np.uint8)
+            Image.fromarray(pixels + rng.integers(0, 9, (16, 16), np.uint8)).save(f"stripes/{name}/{number}.png")
+    words = "round window, mean subtracted"
+    assert words in run("train", "stripes", "--epochs", "1", "--out", "model.npz").stdout
+    for more in ([], ["stripes"], ["stripes", "--json"]):
+        assert words in run("evaluate", "model.npz", *more).stdout

@@ -5,6 +5,7 @@ import pytest
 
 import tigra
 from tigra.datasets import load_dataset
+from tigra.datasets.npz.loading import load_test_arrays
 from tigra.errors import UsageError
 from tigra.experiments.methods import find_method
 from tigra.images.background import find_background, round_window, window_mean, windowed
@@ -82,6 +83,10 @@ def test_pictures_that_fill_the_frame_are_found(rng):
     assert find_background(objects, labels) == "border", "most decide"
     assert find_background(objects - 0.6, labels) == "black"
     assert find_background(both[:0], labels[:0]) == "black"
+    for width, found in ((19, "window"), (20, "border")):  # a round window would hide much of an oblong picture
+        assert find_background(np.pad(both, ((0, 0), (0, 0), (0, width - SIDE)), mode="wrap"), labels) == found
+    few = both[::20]  # one picture of each class says nothing about brightness
+    assert find_background(few, [0, 1]) == "window-mean"
 
 
 @pytest.fixture
@@ -101,6 +106,18 @@ def test_a_training_chooses_the_window_and_its_model_keeps_it(file, tmp_path):
     loaded = tigra.load(tmp_path / "model.npz")
     assert loaded.options == network.options
     np.testing.assert_array_equal(loaded.scores(splits.test.images[:]), network.scores(splits.test.images[:]))
+
+
+def test_the_protocol_speaks_of_windows_only_where_there_is_one(file):
+    splits = load_dataset(str(file))
+    for name in ("harmnet", "deepscat", "tigranet"):
+        method = find_method(name)
+        recipe = method.recipe(str(file))
+        run = method.start(splits, recipe if name == "deepscat" else recipe.with_changes({"epochs": 1}))
+        words = "round window, mean subtracted" if name == "tigranet" else "background from the border"
+        assert words in run.splits.protocol and ("window" in run.splits.protocol) == (name == "tigranet")
+    tested = load_test_arrays(str(file), (SIDE, SIDE), splits.class_names, background="window-mean")
+    assert ", round window, mean subtracted, " in tested.protocol and tested.entering == "border"
 
 
 def test_the_user_decides(file):

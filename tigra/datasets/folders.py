@@ -32,7 +32,7 @@ from tigra.datasets.splits import (
     turned_at_random,
 )
 from tigra.errors import DatasetError, UsageError
-from tigra.images.background import WINDOWS, entering, find_background
+from tigra.images.background import WINDOWS, WORDS, entering, find_background
 from tigra.images.store import StoredImages
 from tigra.images.transforms import checked_shape
 from tigra.seeding import generator
@@ -40,11 +40,6 @@ from tigra.seeding import generator
 SHARE = 0.15  # of every class for validation, and the same for the test
 BACKGROUNDS = "auto", "black", "border", *WINDOWS
 COLOURS = "auto", "yes", "no"
-KINDS = {  # of backgrounds, in the protocol
-    "border": ", background from the border",
-    "window": ", round window",
-    "window-mean": ", round window, mean subtracted",
-}
 N_BORDERS = 1000  # training images whose border is looked at
 
 
@@ -162,8 +157,9 @@ def load_test_folder(
         `Splits.learned_pictures` of the training. These pictures are left out.
     invert, test_rotations, interpolation, threads, on_progress
         As for `load_folder`.
-    background : {"black", "border", "to black"}
-        As for `tigra.read_image`; rotated pictures continue their border unless it is "black".
+    background : {"black", "border", "to black", "window", "window-mean"}
+        As for `tigra.read_image`, or the window of the network; rotated pictures continue their border unless it is
+        "black".
 
     Returns
     -------
@@ -178,7 +174,7 @@ def load_test_folder(
             f"{folder} has the class {strange[0]!r}, which the network does not have; rename or remove it. The classes"
             f" of the network are {known}."
         )
-    how = Reading(tuple(shape), invert, background)
+    how = Reading(tuple(shape), invert, as_read(background))
     store = decoded(Path(folder), files, how, threads, on_progress)
     found = {file.name: file for file in files}
     rows, duplicates = without_duplicates(store, found)
@@ -209,6 +205,11 @@ def load_test_folder(
     )
 
 
+def as_read(background: str) -> str:
+    """Return how pictures are read for a network with this `background`: what surrounds a window is their border."""
+    return "border" if background in WINDOWS else background
+
+
 def described(shape, invert, test_rotations, interpolation, words, background, train: Split) -> dict:
     """Return the arguments of `assemble` that describe the pictures and the transformation of test images.
 
@@ -222,7 +223,7 @@ def described(shape, invert, test_rotations, interpolation, words, background, t
         found = frame
     turned = f"rotated by [0, 360) degrees, {interpolation} interpolation" if test_rotations else "as in the files"
     kind = f"{shape[0]}x{shape[1]} {'colour' if len(shape) == 3 else 'grey'}{', inverted' if invert else ''}"
-    kind += KINDS.get(found, "") if background != "to black" else ""
+    kind += WORDS.get(found, "") if background != "to black" else ""
     return {
         "before": f"{kind}, ",
         "drawn": words,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from tigra.datasets.learned import Learned
 from tigra.errors import DatasetError, UsageError
-from tigra.images.background import find_background
+from tigra.images.background import WINDOWS, WORDS, find_background
 from tigra.images.store import Images, LazyImages, TurnedImages
 from tigra.images.transforms import rotate
 from tigra.seeding import generator
@@ -98,6 +98,13 @@ class Splits:
     def found_background(self) -> str:
         """`background`, or that of the training images."""
         return self.background or find_background(self.train.images, self.train.labels)
+
+    def seen_with(self, background: str) -> Splits:
+        """These splits for a network with this `background`: no window that it does not have is in the protocol."""
+        if self.background not in WINDOWS or background in WINDOWS:
+            return self
+        protocol = self.protocol.replace(WORDS[self.background], WORDS["border"], 1)
+        return replace(self, background="border", protocol=protocol)
 
     @property
     def entering(self) -> str:

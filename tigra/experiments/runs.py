@@ -116,6 +116,7 @@ class NetworkRun(Run):
         given, n_classes = training.options.class_weights, len(splits.class_names)
         self.is_weighted = settled_class_weights(given, training.train[1], n_classes) != "none"
         words = balanced_words(given, training.train[1], n_classes)
+        splits = splits.seen_with(training.network.options.background)
         self.splits = replace(splits, protocol=splits.protocol + words) if words else splits
 
     @property
@@ -184,7 +185,7 @@ class DeepScatRun(Run):
     """The fitting of DeepScat: features of training and validation images, then the classifier."""
 
     def __init__(self, recipe, splits: Splits, seed: int = 0, threads: int = 1):
-        self.recipe, self.splits, self.seed, self.threads = recipe, splits, seed, threads
+        self.recipe, self.splits, self.seed, self.threads = recipe, splits.seen_with("black"), seed, threads
         self._model: Classifier | None = None
 
     def steps(self, watch: Watch) -> Iterator[None]:
@@ -227,7 +228,7 @@ class NearestRun(Run):
     is_finished = True
 
     def __init__(self, splits: Splits, threads: int = 1):
-        self.splits = splits
+        self.splits = splits.seen_with("black")
 
     def steps(self, watch: Watch) -> Iterator[None]:
         """Do nothing."""

@@ -20,10 +20,16 @@ from tigra.images.sizes import checked_images
 
 BACKGROUNDS = "black", "border"  # what may enter when images are moved
 WINDOWS = "window", "window-mean"
+WORDS = {  # of the protocol
+    "border": ", background from the border",
+    "window": ", round window",
+    "window-mean": ", round window, mean subtracted",
+}
 FALL = 0.25  # the share of the radius in which the window falls from 1 to 0
 LEVELS, WEIGHTS = 2.0**18, 2.0**12  # steps of grey levels and of the window in sums, which are exact
 LARGEST = 2.0**6  # grey level in sums; images in [0, 1] are far below
 FULL = 0.8  # images fill the frame if their border varies at least this many times as much as the whole
+OBLONG = 1.25  # from this ratio of the sides on, a round window would hide too much
 EXPLAINED = 0.5  # brightness is a sign of the class from this share of its variance on
 BLACK = 10 / 255  # a border up to this grey level is black; JPEG and cameras add a little noise
 AT_ONCE = 1024  # images
@@ -136,10 +142,10 @@ def find_background(images, labels=None) -> str:
     Returns
     -------
     {"black", "border", "window", "window-mean"}
-        A window if most images fill the frame: their border varies about as much as the rest. It is "window" if
-        classes explain at least half of the variance of the images' mean brightness, else "window-mean". For other
-        images, "black" if most have a black border, else "border". For pictures of one colour it is "black", because
-        without their background there would be nothing left of them.
+        A window if images are about square and most fill the frame: their border varies about as much as the rest. It
+        is "window" if classes explain at least half of the variance of the mean brightness, else "window-mean". For
+        other images, "black" if most have a black border, else "border". For pictures of one colour it is "black",
+        because without their background there would be nothing left of them.
 
     Examples
     --------
@@ -154,8 +160,10 @@ def find_background(images, labels=None) -> str:
     parts = [_looks(np.asarray(images[start : start + AT_ONCE])) for start in range(0, len(images), AT_ONCE)]
     if not parts:
         return "black"
+    sides = np.shape(images[:1])[1:3]
     looks = Looks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    if np.median(looks.variation) > BLACK and np.median(looks.fullness) >= FULL:
+    is_full = np.median(looks.variation) > BLACK and np.median(looks.fullness) >= FULL
+    if is_full and max(sides) < OBLONG * min(sides):
         share = 0.0 if labels is None else explained(looks.brightness, np.asarray(labels))
         return "window" if share >= EXPLAINED else "window-mean"
     is_black = np.median(looks.border) <= BLACK
@@ -203,14 +211,19 @@ def _looks(images: np.ndarray) -> Looks:
 
 
 def explained(values: np.ndarray, labels: np.ndarray) -> float:
-    """Return the share of the variance of values that lies between classes, from 0 to 1.
+    """Return the share of the variance of values that classes explain (adjusted R squared), at most 1.
 
-    >>> explained(np.array([1.0, 1, 3, 3]), np.array([0, 0, 1, 1])), explained(np.ones(2), np.array([0, 1]))
+    It is 0 in the mean if classes have nothing to do with the values, and 0 with one value a class.
+
+    >>> explained(np.array([1.0, 1, 3, 3]), np.array([0, 0, 1, 1])), explained(np.array([1.0, 3]), np.array([0, 1]))
     (1.0, 0.0)
     """
+    classes, n = np.unique(labels), len(values)
     total = ((values - values.mean()) ** 2).sum()
-    within = sum(((values[labels == c] - values[labels == c].mean()) ** 2).sum() for c in np.unique(labels))
-    return float(1 - within / total) if total > 0 else 0.0
+    if total == 0 or n <= len(classes):
+        return 0.0
+    within = sum(((values[labels == c] - values[labels == c].mean()) ** 2).sum() for c in classes)
+    return float(1 - within / (n - len(classes)) / (total / (n - 1)))
 
 
 # --- the window -------------------------------------------------------------------------------------------------

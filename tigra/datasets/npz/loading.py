@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tigra.datasets.folders import BACKGROUNDS, checked_choice, described, drawn_parts, is_in_colour
+from tigra.datasets.folders import BACKGROUNDS, as_read, checked_choice, described, drawn_parts, is_in_colour
 from tigra.datasets.learned import Learned, image_digests
 from tigra.datasets.npz.files import (
     PART_NAMES,
@@ -128,15 +128,16 @@ def load_test_arrays(
             f" {', '.join(class_names[:10])}."
         )
     labels, rows = np.array([numbers[name] for name in own_names]), np.arange(len(pixels))
+    frame = as_read(background)
     if learned:
-        at_shape = ArrayImages(pixels, rows, learned.shape, background)
+        at_shape = ArrayImages(pixels, rows, learned.shape, frame)
         rows = rows[~learned.contains(image_digests(at_shape))]
     if not len(rows):
         raise DatasetError(f"There is no image in {file} to test with: the network was trained on all of them.")
     n_left_out = len(pixels) - len(rows)
     words = f"without {n_left_out} that the model was trained on, " if n_left_out else ""
-    test = Split(ArrayImages(pixels, rows, shape, background), labels[rows])
-    none = Split(ArrayImages(pixels, rows[:0], shape, background), labels[:0])
+    test = Split(ArrayImages(pixels, rows, shape, frame), labels[rows])
+    none = Split(ArrayImages(pixels, rows[:0], shape, frame), labels[:0])
     return assemble(
         str(file),
         {"train": none, "valid": none, "test": test},
