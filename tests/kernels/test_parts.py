@@ -27,6 +27,18 @@ def fill(x, by, out):
     scale = np.ones(1, x.dtype)
     for q in range(x.size):
         out[q] = scale[0] * (twice(x[q], by) + shifted(x[q], 2))
+
+@kernel
+def never(n):
+    return min(n, 3) if 0 * n else n
+
+@kernel
+def at_most(n, limit):
+    return min(n, limit)
+
+@kernel
+def both(n):
+    return never(n) + at_most(n, 5)
 """
 
 
@@ -73,6 +85,11 @@ def test_a_compiled_kernel_is_loaded_with_its_parts(load):
     check(module.fill)
     assert sum(module.fill.stats.cache_hits.values()) == 1
     assert not module.twice.part.overloads and not module.shifted.part.overloads
+
+
+def test_what_one_part_no_longer_calls_is_there_for_another(load):
+    """Parts are simplified before they are linked, and the linker leaves out what nobody has called so far."""
+    assert load().both(7) == 12
 
 
 def test_an_error_in_a_part_names_it(load):

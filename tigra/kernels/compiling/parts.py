@@ -28,8 +28,8 @@ if not all(hasattr(JITCodeLibrary, name) for name in ("_ensure_finalized", "_rai
 class Kernel(CPUDispatcher):
     """A kernel as Python calls it; kernels that call it get its part."""
 
-    def __init__(self, py_func, locals=None, targetoptions=None, pipeline_class=compiler.Compiler):
-        super().__init__(py_func, locals or {}, {**(targetoptions or {}), "no_cfunc_wrapper": True}, pipeline_class)
+    def __init__(self, py_func, locals=None, targetoptions=None):
+        super().__init__(py_func, locals or {}, {**(targetoptions or {}), "no_cfunc_wrapper": True}, KernelCompiler)
         self.part = Part(py_func, locals or {}, {**(targetoptions or {}), **UNUSED}, PartCompiler)
 
     def compile(self, sig):
@@ -61,6 +61,25 @@ class Part(CPUDispatcher):
         key = object()  # numba has the compiled function here
         self.targetctx.insert_user_function(key, cres.fndesc, [cres.library, *cres.library.linked])
         self.overloads[tuple(cres.signature.args)] = cres._replace(entry_point=key)
+
+
+class KernelCompiler(compiler.Compiler):
+    """Numba's compiler, which links parts."""
+
+    def compile_extra(self, func):
+        """Compile a function."""
+        self.state.library = KernelLibrary(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(func)
+
+
+class KernelLibrary(JITCodeLibrary):
+    """Machine code of a kernel and its parts."""
+
+    def finalize(self) -> None:
+        """Link each library behind all that call it: LLVM leaves out what nobody has called so far."""
+        self._linking_libraries = list(dict.fromkeys(reversed(self._linking_libraries)))[::-1]
+        super().finalize()
 
 
 class PartCompiler(compiler.Compiler):
