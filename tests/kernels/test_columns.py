@@ -23,7 +23,7 @@ def test_columns_have_the_bits_of_the_flat_loops(form, dtype, n_parts, height, b
     numbers = start, row, beside, height
     w, *weights = rng.standard_normal(4).astype(dtype)
     wanted, found = np.full((2, 3, a.size), np.nan, dtype)
-    frames.stencil(a, a, layout, *weights, dtype(0), wanted[0])
+    frames.flat_stencil(a, a, layout, *weights, dtype(0), wanted[0])
     frames.gradient_products(a, b, layout, w, weights[0], wanted[1], wanted[2])
     one, two = columns.stencil_column(n_parts), columns.gradient_column(n_parts)
     if form == "compiled":

@@ -13,6 +13,10 @@ in the same row, and d.
 """
 
 from tigra.kernels.decorator import kernel
+from tigra.kernels.oriented.columns import stencil_column
+from tigra.kernels.registers import VECTOR_BYTES
+
+_stencil_column = stencil_column(1)
 
 
 @kernel
@@ -188,12 +192,21 @@ def stencil(x, y, layout, times_x, straight, diagonal, times_y, out):
     The rim of out is undefined left and right of the rows.
     """
     height, row, beside, rim = layout
-    here, down, n = rim * row, 2 * rim * row, height * row - 2 * beside
-    x_mid, x_right = x[beside:], x[2 * beside :]
-    nw, north, ne = x[:n], x_mid[:n], x_right[:n]
-    west, node, east = x[here : here + n], x_mid[here : here + n], x_right[here : here + n]
-    sw, south, se = x[down : down + n], x_mid[down : down + n], x_right[down : down + n]
-    add, to = y[here + beside : here + beside + n], out[here + beside : here + beside + n]
+    lanes, run = VECTOR_BYTES // x.itemsize, row - 2 * beside
+    if times_y == 0 and rim == 1 and run >= lanes:  # faster, and the same bits
+        for q in range(0, run, lanes):  # the last column may overlap with the one before
+            start = row + beside + min(q, run - lanes)
+            _stencil_column(x, start, row, beside, height, times_x, straight, diagonal, out)
+        return
+    flat_stencil(x, y, layout, times_x, straight, diagonal, times_y, out)
+
+
+@kernel
+def flat_stencil(x, y, layout, times_x, straight, diagonal, times_y, out):
+    """`stencil` in one long loop, for any grid."""
+    here, n = _inside(layout)
+    nw, north, ne, west, east, sw, south, se = _around(x, layout)
+    node, add, to = x[here : here + n], y[here : here + n], out[here : here + n]
     if times_y == 0:
         for q in range(n):
             s = (north[q] + south[q]) + (west[q] + east[q])
