@@ -265,3 +265,9 @@ def test_blurring_has_the_bits_of_scipy(form, dtype, rtol, shape, rng):
         form_of(kernel, form)(images, weights, out)
         expected = ndimage.correlate1d(images, weights, axis=axis, mode="constant")
         np.testing.assert_array_equal(out, expected)
+    one, other = images, images
+    for axis in (1, 2):
+        one = ndimage.correlate1d(one, weights, axis=axis, mode="constant")
+        other = ndimage.correlate1d(other, weights, axis=3 - axis, mode="constant")
+    form_of(blur.blur_both_ways, form)(images, weights, blank(*shape, dtype=dtype), out)
+    np.testing.assert_array_equal(out, (one + other) * dtype(0.5))

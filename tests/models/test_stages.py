@@ -169,3 +169,9 @@ def test_what_a_user_has_changed_by_hand_is_no_stage():
     network.layers[2].forward = lambda signal: right(signal)._replace(values=2 * right(signal).values)
     assert [stage.is_coarse for stage in stages_of(network.layers, 1, np.float32)] == [False]
     np.testing.assert_array_equal(network.scores(images), one_by_one(network, images).T)
+    network, images = trained("OC[3, 2]-GC[2]-S[1]-FC[5]")
+    statistics = network.layers[3]
+    before, of_class = network.scores(images), statistics.forward
+    statistics.forward = lambda signal: 2 * of_class(signal)
+    assert not np.array_equal(network.scores(images), before)
+    np.testing.assert_array_equal(network.scores(images), one_by_one(network, images).T)

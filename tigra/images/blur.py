@@ -9,6 +9,19 @@ from tigra.kernels.decorator import kernel
 
 
 @kernel
+def blur_both_ways(x, weights, scratch, out):
+    """Fill out with the mean of blurring columns and then rows, and rows and then columns; scratch is like x."""
+    half = x.dtype.type(0.5)
+    blur_rows(x, weights, scratch)
+    blur_columns(scratch, weights, out)
+    blur_columns(x, weights, scratch)
+    blur_rows(scratch, weights, scratch)
+    first, second = out.reshape(out.size), scratch.reshape(scratch.size)
+    for q in range(first.size):
+        first[q] = (first[q] + second[q]) * half
+
+
+@kernel
 def blur_columns(x, weights, out):
     """Fill out with sum_j weights[j] x[row + j - reach], along the columns of images x (n, height, width)."""
     n_images, height, width = x.shape
@@ -26,7 +39,10 @@ def blur_columns(x, weights, out):
 
 @kernel
 def blur_rows(x, weights, out):
-    """Fill out with sum_j weights[j] x[column + j - reach], along the rows of images x (n, height, width)."""
+    """Fill out with sum_j weights[j] x[column + j - reach], along the rows of images x (n, height, width).
+
+    out may be x.
+    """
     n_images, height, width = x.shape
     reach, total = len(weights) // 2, np.empty(width)
     line = np.zeros(width + 2 * reach, x.dtype)  # a row between zeros

@@ -13,7 +13,7 @@ import scipy
 
 from tigra.errors import UsageError
 from tigra.images.background import border_grey, checked_background, less_border
-from tigra.images.blur import blur_columns, blur_rows
+from tigra.images.blur import blur_both_ways
 from tigra.images.sampling import sample_moved
 from tigra.images.sizes import (
     AT_ONCE,
@@ -243,13 +243,8 @@ def smooth(images: np.ndarray, sigma: float) -> np.ndarray:
         return images
 
     images = np.ascontiguousarray(images)
-    down, across, both = np.empty((3, *images.shape), images.dtype)
-    blur_columns(images, weights, down)
-    blur_rows(down, weights, both)
-    blur_rows(images, weights, across)
-    blur_columns(across, weights, down)
-    both += down
-    both *= images.dtype.type(0.5)
+    both, scratch = np.empty((2, *images.shape), images.dtype)
+    blur_both_ways(images, weights, scratch, both)
     return both
 
 

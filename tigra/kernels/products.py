@@ -115,21 +115,31 @@ def product(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch,
 @kernel
 def _column(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch, fresh):
     """`product` for one place, as of one image: four sums at a time, so that none waits for its own last addition."""
+    zero, n = x.dtype.type(0), n_terms
     for i in range(0, n_rows, 4):
         rows = min(4, n_rows - i)
         b, c, d = min(1, rows - 1), min(2, rows - 1), min(3, rows - 1)  # beyond the last row, copies of it
-        first = out[out0 + i * out_pitch :]
-        zero = x.dtype.type(0)
-        at_a, at_b, at_c, at_d = first[0], first[b * out_pitch], first[c * out_pitch], first[d * out_pitch]
+        first, at_a = out[out0 + i * out_pitch :], w[i * row :]
+        at_b, at_c, at_d = at_a[b * row :], at_a[c * row :], at_a[d * row :]
+        sums = first[0], first[b * out_pitch], first[c * out_pitch], first[d * out_pitch]
         if fresh:
-            at_a = at_b = at_c = at_d = zero
-        weights = w[i * row :]
-        of_b, of_c, of_d = weights[b * row :], weights[c * row :], weights[d * row :]
-        for r in range(n_terms):
-            value, place = x[x0 + r * x_pitch], r * term
-            at_a, at_b = fma(weights[place], value, at_a), fma(of_b[place], value, at_b)
-            at_c, at_d = fma(of_c[place], value, at_c), fma(of_d[place], value, at_d)
-        first[0], first[b * out_pitch], first[c * out_pitch], first[d * out_pitch] = at_a, at_b, at_c, at_d
+            sums = zero, zero, zero, zero
+        if term == 1 and x_pitch == 1:
+            sums = _four_sums(at_a[:n], at_b[:n], at_c[:n], at_d[:n], x[x0:][:n], sums)
+        else:
+            parts = at_a[::term][:n], at_b[::term][:n], at_c[::term][:n], at_d[::term][:n]
+            sums = _four_sums(*parts, x[x0::x_pitch][:n], sums)
+        first[0], first[b * out_pitch], first[c * out_pitch], first[d * out_pitch] = sums
+
+
+@kernel
+def _four_sums(a, b, c, d, x, sums):
+    """Four numbers plus the dot products of a, b, c, d and x."""
+    of_a, of_b, of_c, of_d = sums
+    for r in range(x.size):
+        of_a, of_b = fma(a[r], x[r], of_a), fma(b[r], x[r], of_b)
+        of_c, of_d = fma(c[r], x[r], of_c), fma(d[r], x[r], of_d)
+    return of_a, of_b, of_c, of_d
 
 
 @kernel

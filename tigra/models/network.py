@@ -335,7 +335,7 @@ class Network(Classifier):
 
     def outputs(self, prepared: PreparedImages, workers: Workers | SharedMap, until: int | None = None) -> np.ndarray:
         """Outputs (features, n) of the last layer, or of layer number `until` - 1; values may be infinite or NaN."""
-        size = self.micro_batch
+        size = self.micro_batch if len(prepared) > 1 else 1  # takes time to find out
         wanted = self.cost, min(len(prepared), size)
         if wanted != self._accepted:  # the limits are in the environment, which takes time to read
             check_cost(*wanted, self.dtype.itemsize)

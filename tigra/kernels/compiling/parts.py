@@ -78,7 +78,8 @@ class KernelLibrary(JITCodeLibrary):
 
     def finalize(self) -> None:
         """Link each library behind all that call it: LLVM leaves out what nobody has called so far."""
-        self._linking_libraries = list(dict.fromkeys(reversed(self._linking_libraries)))[::-1]
+        libraries: list = vars(self)["_linking_libraries"]
+        libraries[:] = list(dict.fromkeys(reversed(libraries)))[::-1]
         super().finalize()
 
 

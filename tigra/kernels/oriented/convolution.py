@@ -1,8 +1,8 @@
 """An oriented convolution on the frames of a padded grid: forward and backward, each in one call.
 
 One call for a whole layer means that threads seldom wait for each other at Python's lock, and that a single image
-does not spend its time between kernels. Matrix products go row by row of the grid where rows are whole vectors, and
-leave the rims out. `tigra.layers.oriented_chain` is the same layer step by step, for any graph.
+does not spend its time between kernels. Matrix products go row by row of the grid where rows are long and whole
+vectors, and leave the rims out. `tigra.layers.oriented_chain` is the same layer step by step, for any graph.
 """
 
 from tigra.kernels.decorator import kernel
@@ -14,9 +14,11 @@ from tigra.kernels.oriented.frames import (
     pair_products,
     pair_products_adjoint,
 )
-from tigra.kernels.products import outer, product
+from tigra.kernels.products import VECTORS, outer, product
+from tigra.kernels.registers import VECTOR_BYTES
 
 VECTOR = 16  # numbers; rows of a multiple of it are computed without their rims
+WIDE = VECTORS * VECTOR_BYTES // 4  # numbers; so many places are computed at a time
 
 
 @kernel
@@ -118,15 +120,16 @@ def oriented_backward(
 def includes_rims(layout):
     """Whether products run over the rims between the rows of a frame, too: see `_runs`."""
     _, row, beside, _ = layout
-    return (row - 2 * beside) % VECTOR != 0
+    run = row - 2 * beside
+    return run % VECTOR != 0 or run < WIDE
 
 
 @kernel
 def _runs(layout):
     """(start, length, number) of the runs of numbers in a frame that products go through: rows without the rim.
 
-    Rows that are no multiple of a vector would waste the rest of their last one: all of them are one run then, with
-    the rims between them, whose products are zero.
+    Rows that are no multiple of a vector would waste the rest of their last one, and short rows do not fill the
+    registers: all of them are one run then, with the rims between them, whose products are zero.
     """
     height, row, beside, rim = layout
     if includes_rims(layout):

@@ -112,6 +112,6 @@ def _same_grid(graph: Graph, other: Graph) -> bool:
 def statistics_after(layers: list[Layer], last: Stage) -> Statistics | None:
     """The first of the layers, if it takes statistics on the grid of the last stage's maps."""
     for layer in layers[:1]:
-        if type(layer) is Statistics and is_padded_grid(layer.graph):
+        if type(layer) is Statistics and "forward" not in vars(layer) and is_padded_grid(layer.graph):
             return layer if layer.graph.stencil.shape == last.out_shape else None  # type: ignore[union-attr]
     return None

@@ -17,7 +17,7 @@ from tigra.graph import GraphSignal
 from tigra.kernels.oriented.stage import oriented_stage
 from tigra.kernels.oriented.tiles import into_tiles, out_of_tiles, tile_moments
 from tigra.kernels.workspace import Workspace, aligned_empty
-from tigra.layers import Layer, OrientedConv, Statistics
+from tigra.layers import Coarsen, Layer, MapNorm, OrientedConv, Statistics
 from tigra.layers.map_norm import EPSILON
 from tigra.models.prediction.stages import Stage, stages_of, statistics_after
 
@@ -25,7 +25,12 @@ TILE_BYTES = 2**20  # of a stage's frames: about the L2 cache of a core
 TILE_SIZE = 2  # images, if they fit
 NO_LAYOUT = 0, 0, 0, 0
 STATE = "running_mean", "running_variance", "total"
-READ = "graph", "is_training", "forward", "diffusion", "n_in", "n_pairs", "degree", "max_order"  # attributes of layers
+READ: dict[type, tuple[str, ...]] = {  # attributes of layers
+    OrientedConv: ("forward", "graph", "n_in", "n_pairs", "degree"),
+    MapNorm: ("forward", "graph", "is_training", "diffusion"),
+    Coarsen: ("forward", "graph"),
+    Statistics: ("forward", "graph", "max_order"),
+}
 
 
 def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space: Workspace):
@@ -73,11 +78,14 @@ def contents(layers: list[Layer]) -> list:
     """What a plan depends on: as long as these are the same objects, the plan holds."""
     parts: list = []
     for layer in layers:
-        kept = vars(layer)
-        parts += (layer, type(layer), *map(kept.get, READ), *layer.params, *layer.params.values())
+        kind, kept = type(layer), vars(layer)
+        parts += layer, kind
+        if kind not in READ:  # no stage reaches farther
+            break
+        parts += (*map(kept.get, READ[kind]), *layer.params, *layer.params.values())
         parts += (*layer.state, *layer.state.values())
-        if type(layer) is OrientedConv:
-            parts += vars(layer.graph).values()
+        if kind is OrientedConv:
+            parts += vars(kept["graph"]).values()
     return parts
 
 
