@@ -433,7 +433,12 @@ class Limits(Options):
     @classmethod
     def now(cls) -> Limits:
         """The limits, with those that environment variables change."""
-        return _limits(*(os.environ.get(name, "") for name in LIMIT_VARIABLES))
+        return _limits(*cls.texts())
+
+    @staticmethod
+    def texts() -> tuple[str, ...]:
+        """The texts of the environment variables, "" for those that are not set."""
+        return tuple(os.environ.get(name, "") for name in LIMIT_VARIABLES)
 
 
 @functools.lru_cache(maxsize=16)  # every prediction asks

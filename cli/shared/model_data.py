@@ -13,7 +13,7 @@ from tigra.datasets.loading import DATASETS, is_own_data, load_dataset
 from tigra.datasets.npz.loading import load_test_arrays
 from tigra.datasets.splits import split_hash
 from tigra.errors import DatasetError, TigraError, UsageError
-from tigra.images.background import WINDOWS, entering
+from tigra.images.background import WINDOWS, WORDS, entering
 
 from .data_options import check_options, loading
 
@@ -74,14 +74,16 @@ def splits_for(model: str, loaded, dataset, given: dict, data_dir, threads, prog
 def picture_background(loaded) -> str:
     """Return the `background` of `tigra.read_image` for pictures that a model is to classify.
 
-    A network on black that learned light objects on black gets other pictures on black, too.
+    A network on black that learned light objects on black gets other pictures on black, too. Other pictures are read as
+    they were in training; what reads them may not look at their background, as ConvNets and DeepScat.
     """
     record, options = loaded.training, loaded.network.options
-    trained_on, stored = record.get("dataset"), record.get("dataset_options", {})
-    if entering(getattr(options, "background", "black")) == "border":
+    given = str(record.get("dataset_options", {}).get("background", "black"))  # "black" for version 0.1, too
+    if given == "auto":  # training has found out whether there is something to see but black
+        given = "border" if WORDS["border"] in str(record.get("protocol")) else "black, found"
+    if entering(getattr(options, "background", "black")) == "border" or not given.startswith("black"):
         return "border"
-    is_light_on_black = trained_on in ON_BLACK or stored.get("background") == "auto"
-    return "to black" if is_light_on_black else "black"
+    return "to black" if record.get("dataset") in ON_BLACK or given == "black, found" else "black"
 
 
 def _learned(record: dict, data_dir, threads, progress):

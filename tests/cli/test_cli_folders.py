@@ -298,3 +298,17 @@ def test_a_window_is_in_the_protocol_of_training_and_evaluation(tmp_path, monkey
     assert words in run("train", "stripes", "--epochs", "1", "--out", "model.npz").stdout
     for more in ([], ["stripes"], ["stripes", "--json"]):
         assert words in run("evaluate", "model.npz", *more).stdout
+
+
+def test_baselines_are_tested_on_pictures_as_they_were_read_in_training(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name, rows in (("tall", slice(2, 10)), ("flat", slice(5, 7))):
+        (tmp_path / "grey" / name).mkdir(parents=True)
+        for number in range(8):
+            pixels = rng.integers(176, 184, (12, 12), np.uint8)
+            pixels[rows, 4:8] = 60
+            Image.fromarray(pixels).save(f"grey/{name}/{number}.png")
+    run("train", "grey", "--method", "convnet", "--epochs", "1", "--out", "model.npz")
+    words = run("evaluate", "model.npz").stdout
+    assert "on 2 test images" in words and "background from the border, without 14 that" in words

@@ -85,8 +85,8 @@ def test_pictures_that_fill_the_frame_are_found(rng):
     assert find_background(both[:0], labels[:0]) == "black"
     for width, found in ((19, "window"), (20, "border")):  # a round window would hide much of an oblong picture
         assert find_background(np.pad(both, ((0, 0), (0, 0), (0, width - SIDE)), mode="wrap"), labels) == found
-    few = both[::20]  # one picture of each class says nothing about brightness
-    assert find_background(few, [0, 1]) == "window-mean"
+    for step in (20, 5, 4):  # a few pictures of each class say nothing about brightness
+        assert find_background(both[::step], labels[::step]) == "window-mean"
 
 
 @pytest.fixture

@@ -66,6 +66,23 @@ def test_a_stage_has_the_bits_of_its_layers(form, dtype, rtol, shape, dilation, 
     np.testing.assert_array_equal(out, in_tiles(wanted.values, after, size))
 
 
+@pytest.mark.parametrize("shape", [(4, 16), (5, 4)])
+@pytest.mark.parametrize("name, value", [("gamma", np.inf), ("beta", np.nan), ("running_mean", np.nan)])
+def test_rims_stay_zero_where_scales_are_not_finite(shape, name, value, rng):
+    """0 times infinity is NaN, which stencils of the next call would read."""
+    graph, n_in, n_out = grid_graph(shape, diagonal_weight=0.25), 3, 9
+    convolution, norm = stage_layers(graph, n_in, n_out, 2, np.float32, rng)
+    (norm.params | norm.state)[name][4] = value
+    frames = frames_of(graph, 1, np.float32)
+    source = in_tiles(rng.standard_normal((n_in, graph.n_nodes, 1)).astype(np.float32), frames, 1)
+    (scratch,) = in_tiles(np.ones((7 * n_in + 2 * n_out, graph.n_nodes, 1), np.float32), frames, 1)
+    rims, out = scratch == 0, np.zeros((1, n_out, frames.stack), np.float32)
+    arrays = convolution.params["alpha"], convolution.mixing, (*norm.state.values(), *norm.params.values())
+    numbers = EPSILON, frames.grid, frames.smoothing, 2, NONE
+    stage.oriented_stage(source, frames.layout, *arrays, *numbers, scratch, out)
+    assert np.isnan(out).any() and not scratch[rims].any()
+
+
 @BOTH
 @DTYPES
 @SIZES

@@ -30,6 +30,7 @@ LEVELS, WEIGHTS = 2.0**18, 2.0**12  # steps of grey levels and of the window in 
 LARGEST = 2.0**6  # grey level in sums; images in [0, 1] are far below
 FULL = 0.8  # images fill the frame if their border varies at least this many times as much as the whole
 OBLONG = 1.25  # from this ratio of the sides on, a round window would hide too much
+LEAST_SPARE = 10  # images more than classes, for brightness to say anything
 EXPLAINED = 0.5  # brightness is a sign of the class from this share of its variance on
 BLACK = 10 / 255  # a border up to this grey level is black; JPEG and cameras add a little noise
 AT_ONCE = 1024  # images
@@ -153,8 +154,8 @@ def find_background(images, labels=None) -> str:
     'black'
     >>> find_background(np.pad(np.zeros((2, 1, 1)), ((0, 0), (1, 1), (1, 1)), constant_values=1))
     'border'
-    >>> stripes = np.tile([0.2, 0.4, 0.6, 0.4], (4, 8, 2))
-    >>> find_background(stripes), find_background(stripes + np.array([0, 0, 0.4, 0.4])[:, None, None], [0, 0, 1, 1])
+    >>> stripes, labels = np.tile([0.2, 0.4, 0.6, 0.4], (12, 8, 2)), np.repeat([0, 1], 6)
+    >>> find_background(stripes), find_background(stripes + 0.4 * labels[:, None, None], labels)
     ('window-mean', 'window')
     """
     parts = [_looks(np.asarray(images[start : start + AT_ONCE])) for start in range(0, len(images), AT_ONCE)]
@@ -213,14 +214,16 @@ def _looks(images: np.ndarray) -> Looks:
 def explained(values: np.ndarray, labels: np.ndarray) -> float:
     """Return the share of the variance of values that classes explain (adjusted R squared), at most 1.
 
-    It is 0 in the mean if classes have nothing to do with the values, and 0 with one value a class.
+    It is 0 in the mean if classes have nothing to do with the values, and 0 where there are fewer than ten more values
+    than classes: by chance it would be large often.
 
-    >>> explained(np.array([1.0, 1, 3, 3]), np.array([0, 0, 1, 1])), explained(np.array([1.0, 3]), np.array([0, 1]))
+    >>> values, labels = np.repeat([1.0, 3.0], 8), np.repeat([0, 1], 8)
+    >>> explained(values, labels), explained(values[4:12], labels[4:12])
     (1.0, 0.0)
     """
     classes, n = np.unique(labels), len(values)
     total = ((values - values.mean()) ** 2).sum()
-    if total == 0 or n <= len(classes):
+    if total == 0 or n < len(classes) + LEAST_SPARE:
         return 0.0
     within = sum(((values[labels == c] - values[labels == c].mean()) ** 2).sum() for c in classes)
     return float(1 - within / (n - len(classes)) / (total / (n - 1)))

@@ -17,8 +17,8 @@ from tigra.kernels.oriented.frames import (
 from tigra.kernels.products import VECTORS, outer, product
 from tigra.kernels.registers import VECTOR_BYTES
 
-VECTOR = 16  # numbers; rows of a multiple of it are computed without their rims
-WIDE = VECTORS * VECTOR_BYTES // 4  # numbers; so many places are computed at a time
+VECTOR = 16  # numbers in float32, as below; long rows of a multiple of it are computed without their rims
+WIDE = VECTORS * VECTOR_BYTES // 4  # so many are computed at a time; shorter rows are not long
 
 
 @kernel

@@ -84,8 +84,8 @@ def contents(layers: list[Layer]) -> list:
             break
         parts += (*map(kept.get, READ[kind]), *layer.params, *layer.params.values())
         parts += (*layer.state, *layer.state.values())
-        if kind is OrientedConv:
-            parts += vars(kept["graph"]).values()
+        if isinstance(layer, OrientedConv):
+            parts += vars(layer.graph).values()
     return parts
 
 
