@@ -78,12 +78,11 @@ def picture_background(loaded) -> str:
     they were in training; what reads them may not look at their background, as ConvNets and DeepScat.
     """
     record, options = loaded.training, loaded.network.options
-    given = str(record.get("dataset_options", {}).get("background", "black"))  # "black" for version 0.1, too
-    if given == "auto":  # training has found out whether there is something to see but black
-        given = "border" if WORDS["border"] in str(record.get("protocol")) else "black, found"
-    if entering(getattr(options, "background", "black")) == "border" or not given.startswith("black"):
+    given = record.get("dataset_options", {}).get("background", "black")  # "black" for version 0.1, too
+    was_black = given == "black" or (given == "auto" and WORDS["border"] not in record.get("protocol", ""))
+    if entering(getattr(options, "background", "black")) == "border" or not was_black:
         return "border"
-    return "to black" if record.get("dataset") in ON_BLACK or given == "black, found" else "black"
+    return "to black" if record.get("dataset") in ON_BLACK or given == "auto" else "black"
 
 
 def _learned(record: dict, data_dir, threads, progress):

@@ -149,3 +149,13 @@ def test_deepscat_is_estimated_too(monkeypatch):
     monkeypatch.setattr(type(model), "cost", Cost(0, 1e7))
     with pytest.raises(UsageError, match="TIGRA_MAX_WORK to 10"):
         model.features(np.zeros((1, 16, 16)))
+
+
+def test_limits_may_change_between_predictions(monkeypatch):
+    network, image = tigra.build_network("SC[2, 1]-S[1]", (64, 64), 2), np.zeros((1, 64, 64))
+    network.scores(image)
+    network.cost = Cost(0, 1e7)
+    network.scores(image)
+    monkeypatch.setenv("TIGRA_MAX_WORK", "1")
+    with pytest.raises(UsageError, match="TIGRA_MAX_WORK to 10"):
+        network.scores(image)
