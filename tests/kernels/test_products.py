@@ -11,6 +11,7 @@ from numba import njit
 from tests.kernels.forms import every_kernel, form_of
 from tigra.kernels import decorator, products, registers
 from tigra.kernels.registers import fma
+from tigra.kernels.workspace import aligned_empty
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 # rows, terms, places
@@ -91,6 +92,23 @@ def test_outer_adds_by_lanes_then_by_halves_then_by_runs(form, dtype, n_rows, n_
     np.testing.assert_array_equal(out, wanted)
 
 
+@PRECISIONS
+@pytest.mark.parametrize("n", [16, 48, 1024, 1040, 2064])
+def test_rows_that_begin_in_the_middle_of_a_cache_line_have_the_same_sums(dtype, n, rng):
+    """Halves of lines are read first and last there; what lies outside is NaN, and so would be the result."""
+    g, x = rng.standard_normal((5, n)).astype(dtype), rng.standard_normal((7, n)).astype(dtype)
+    pitch, outs = n + 48, []
+    for start in (0, 32 // g.itemsize, 3):  # aligned, in the middle, anywhere
+        flat = aligned_empty((13 * pitch,), dtype)
+        flat[...] = np.nan
+        rows = np.lib.stride_tricks.as_strided(flat[start:], (12, n), (pitch * flat.itemsize, flat.itemsize))
+        rows[:5], rows[5:] = g, x
+        outs.append(np.empty((5, 7), dtype))
+        products.outer(flat, start, pitch, 5, flat, start + 5 * pitch, pitch, 7, outs[-1].reshape(-1), n, True)
+    np.testing.assert_allclose(outs[0], g.astype(float) @ x.T, atol=1e-3 if dtype == np.float32 else 1e-11)
+    np.testing.assert_array_equal(outs, [outs[0]] * 3)
+
+
 def test_nothing_is_read_beyond_the_last_place(rng):
     """What lies outside is NaN, and so would be the result."""
     w, x = np.ones(2, np.float32), np.full(40, np.nan, np.float32)
@@ -134,6 +152,11 @@ def test_the_size_of_the_blocks_changes_no_bit(monkeypatch, rng):
     for name, arrays, room in (("times", (w, x), g), ("times_transposed", (g, x), w)):
         one, other = (getattr(module, name)(*arrays, np.empty_like(room)) for module in (products, others))
         np.testing.assert_array_equal(one, other)
+    middle, outs = aligned_empty((7 * 272,), np.float32, 8), np.empty((2, 12), np.float32)
+    middle[...] = rng.standard_normal(middle.size)
+    for module, out in zip((products, others), outs, strict=True):
+        module.outer(middle, 0, 272, 3, middle, 3 * 272, 272, 4, out, 256, True)
+    np.testing.assert_array_equal(*outs)
 
 
 def test_every_kernel_lets_other_threads_run():

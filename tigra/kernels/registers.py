@@ -11,6 +11,8 @@ of the last, and written to the same place: nothing is read or written outside, 
 
 from __future__ import annotations
 
+import functools
+
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
@@ -30,6 +32,7 @@ from tigra.kernels.compiling.vectors import (
     loop,
     repeated,
     tree_sum,
+    width,
 )
 
 CACHE_LINE = 64  # bytes
@@ -220,11 +223,15 @@ def dot_block(max_rows, max_terms):
         term_numbers = [at_most(builder, r, terms) for r in range(max_terms)]
         lines = [builder.gep(g, [builder.mul(g_pitch, i)]) for i in row_numbers]
         others = [builder.gep(x, [builder.mul(x_pitch, r)]) for r in term_numbers]
-        whole, left = builder.udiv(n, INDEX(lanes)), builder.urem(n, INDEX(lanes))
+        starts_inside = _begin_in_the_middle(builder, width(number), (g, g_pitch), (x, x_pitch), n)
+        halves = builder.zext(starts_inside, INDEX)
+        start = builder.mul(halves, INDEX(lanes // 2))
+        whole = builder.sub(builder.udiv(n, INDEX(lanes)), halves)
+        left = builder.select(starts_inside, INDEX(0), builder.urem(n, INDEX(lanes)))
 
         def step_with(load):
             def step(number, sums):
-                first = builder.mul(number, INDEX(lanes))
+                first = builder.add(start, builder.mul(number, INDEX(lanes)))
                 new: list[ir.Instruction] = []
                 for part in range(parts):
                     place = builder.add(first, INDEX(part * vector.count))
@@ -247,10 +254,30 @@ def dot_block(max_rows, max_terms):
                 value = builder.insert_element(value, entry, LANE(lane))
             return value
 
-        sums = [ir.Constant(vector, None)] * (parts * max_rows * max_terms)
-        sums = loop(builder, whole, sums, step_with(lambda pointer, part: load_vector(builder, pointer, vector)))
+        def load_half(which):
+            """The lower (0) or upper (1) half of the lanes, and zeros in the others."""
+            half = ir.VectorType(number, lanes // 2)
+
+            def load(pointer, part):
+                if parts == 2:
+                    return load_vector(builder, pointer, vector) if part == which else ir.Constant(vector, None)
+                value = load_vector(builder, builder.gep(pointer, [INDEX(which * half.count)]), half)
+                both = (value, ir.Constant(half, None))[:: 1 if which == 0 else -1]
+                return builder.shuffle_vector(*both, ir.Constant(ir.VectorType(LANE, lanes), list(range(lanes))))
+
+            return step_with(load)
+
         some = builder.zext(builder.icmp_signed(">", left, INDEX(0)), INDEX)
-        rest = step_with(load_rest)
+        before, middle, after, rest = (
+            load_half(1),
+            step_with(lambda pointer, part: load_vector(builder, pointer, vector)),
+            load_half(0),
+            step_with(load_rest),
+        )
+        sums = [ir.Constant(vector, None)] * (parts * max_rows * max_terms)
+        sums = loop(builder, halves, sums, lambda _, totals: before(INDEX(-1), totals))
+        sums = loop(builder, whole, sums, middle)
+        sums = loop(builder, halves, sums, lambda _, totals: after(whole, totals))
         sums = loop(builder, some, sums, lambda _, totals: rest(whole, totals))
         places = [builder.add(builder.mul(out_pitch, i), r) for i in row_numbers for r in term_numbers]
         targets = [builder.gep(out, [place]) for place in places]
@@ -261,6 +288,17 @@ def dot_block(max_rows, max_terms):
         return context.get_dummy_value()
 
     return block
+
+
+def _begin_in_the_middle(builder, size, g, x, n):
+    """Whether all rows of g and x begin in the middle of a cache line, and have whole lines; size in bytes."""
+    first, pitches = [], [n]
+    for pointer, pitch in (g, x):
+        first.append(builder.and_(builder.ptrtoint(pointer, INDEX), INDEX(CACHE_LINE - 1)))
+        pitches.append(pitch)
+    rests = [builder.sub(address, INDEX(CACHE_LINE // 2)) for address in first]
+    rests += [builder.urem(length, INDEX(CACHE_LINE // size)) for length in pitches]
+    return builder.icmp_unsigned("==", functools.reduce(builder.or_, rests), INDEX(0))
 
 
 def _flat_and_alike(*arrays):

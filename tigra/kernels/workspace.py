@@ -16,17 +16,20 @@ import numpy as np
 CACHE_LINE = 64  # bytes
 
 
-def aligned_empty(shape: tuple[int, ...], dtype) -> np.ndarray:
-    """Like `np.empty`, but aligned to a cache line.
+def aligned_empty(shape: tuple[int, ...], dtype, place: int = 0) -> np.ndarray:
+    """Like `np.empty`, but entry number `place` begins a cache line.
 
     Examples
     --------
     >>> aligned_empty((3, 5), np.float32).ctypes.data % 64
     0
+    >>> aligned_empty((3, 5), np.float32, 7).reshape(15)[7:].ctypes.data % 64
+    0
     """
-    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    size = np.dtype(dtype).itemsize
+    n_bytes = math.prod(shape) * size
     raw = np.empty(n_bytes + CACHE_LINE, np.uint8)
-    start = -raw.ctypes.data % CACHE_LINE
+    start = -(raw.ctypes.data + place * size) % CACHE_LINE
     return raw[start : start + n_bytes].view(dtype).reshape(shape)
 
 
@@ -68,14 +71,18 @@ class Workspace:
         """An array for a result: a new one, or that of the last call if results need not survive."""
         return aligned_empty(shape, dtype) if self.keeps_results else self.array(name, shape, dtype)
 
-    def array(self, name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
-        """The scratch array of that name; it shares memory with earlier arrays of the same name."""
+    def array(self, name: str, shape: tuple[int, ...], dtype, place: int = 0) -> np.ndarray:
+        """The scratch array of that name; it shares memory with earlier arrays of the same name.
+
+        Entry number `place` begins a cache line, if the last array of that name had another shape.
+        """
         array = self._arrays.get(name)
         if array is None or array.shape != shape or array.dtype != dtype:
-            n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-            if name not in self._memory or self._memory[name].size < n_bytes:
-                self._memory[name] = aligned_empty((n_bytes,), np.uint8)
-            array = self._arrays[name] = self._memory[name][:n_bytes].view(dtype).reshape(shape)
+            size = np.dtype(dtype).itemsize
+            n_bytes, start = math.prod(shape) * size, -place * size % CACHE_LINE
+            if name not in self._memory or self._memory[name].size < start + n_bytes:
+                self._memory[name] = aligned_empty((start + n_bytes,), np.uint8)
+            array = self._arrays[name] = self._memory[name][start : start + n_bytes].view(dtype).reshape(shape)
         return array
 
     def all_true(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -99,9 +106,9 @@ class Workspace:
             known = self._made[name] = parts, make()  # keeps the parts: nothing else can get their identity
         return known[1]
 
-    def zeroed(self, name: str, shape: tuple[int, ...], dtype, use=None) -> np.ndarray:
+    def zeroed(self, name: str, shape: tuple[int, ...], dtype, use=None, place: int = 0) -> np.ndarray:
         """The scratch array of that name, zero when its shape or its `use` is a new one, else as callers left it."""
-        array = self.array(name, shape, dtype)
+        array = self.array(name, shape, dtype, place)
         known, last_use = self._rims.get(name, (None, None))
         if known is not array or last_use != use:
             array[...] = 0

@@ -92,7 +92,7 @@ class Coarsen(Layer):
 
     def _in_frames(self, frames, dtype) -> tuple:
         """Arguments of the kernels for padded grids."""
-        scratch = self._space.zeroed("frames", (2, frames.pitch), dtype, frames.layout)
+        scratch = frames.zeroed("frames", 2, self._space)
         return self.shape[1], (frames.layout, *frames.smoothing), scratch
 
     @property

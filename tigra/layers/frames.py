@@ -51,6 +51,16 @@ class Frames(NamedTuple):
     grid: tuple
     dtype: np.dtype
 
+    @property
+    def first(self) -> int:
+        """Place of the first node in a frame. It begins a cache line, as do the rows of the grid if they fill lines."""
+        _, row, beside, rim = self.layout
+        return rim * row + beside
+
+    def zeroed(self, name: str, n_frames: int, space: Workspace) -> np.ndarray:
+        """Frames (n_frames, pitch) of a workspace, zero if they are new."""
+        return space.zeroed(name, (n_frames, self.pitch), self.dtype, self.layout, self.first)
+
 
 def frames_of(graph: Graph, n_batch: int, dtype) -> Frames | None:
     """The frames for maps on a graph, or None if it is no padded grid."""
@@ -100,13 +110,13 @@ def scratch_frames(name: str, n_frames: int, frames: Frames, space: Workspace) -
     """
     n_bytes = n_frames * frames.pitch * frames.dtype.itemsize
     if n_bytes > LARGEST_SCRATCH:
-        return space.zeroed(name, (n_frames, frames.pitch), frames.dtype, frames.layout)
+        return frames.zeroed(name, n_frames, space)
     kept: dict[tuple, np.ndarray] = vars(_scratch).setdefault("kept", {})
     key = name, frames.layout, frames.dtype
     if key not in kept or len(kept[key]) < n_frames:
         kept.pop(key, None)
         while kept and sum(array.nbytes for array in kept.values()) + n_bytes > MOST_SCRATCH:
             del kept[next(iter(kept))]  # the oldest
-        kept[key] = aligned_empty((n_frames, frames.pitch), frames.dtype)
+        kept[key] = aligned_empty((n_frames, frames.pitch), frames.dtype, frames.first)
         kept[key][...] = 0
     return kept[key][:n_frames]

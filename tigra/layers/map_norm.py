@@ -196,7 +196,7 @@ class MapNorm(BatchNorm):
         frames = frames_of(self.graph, shape[2], dtype) if self.diffusion else None
         if frames is None:
             return (0, (0, 0, 0, 0), *dtype.type((0, 0, 0))), self._space.array("none", (2, 0), dtype)
-        scratch = self._space.zeroed("frames", (2, frames.pitch), dtype, frames.layout)
+        scratch = frames.zeroed("frames", 2, self._space)
         return (self.diffusion, frames.layout, *frames.smoothing), scratch
 
     def _diffused(self, z, name):

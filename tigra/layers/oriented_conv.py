@@ -90,7 +90,7 @@ class OrientedConv(Layer):
         if frames is None:
             self._cache = *chain_forward(self.graph, y, alpha, mixing, self._space, x), None
         else:  # the terms of Eq. (10) [eq:pol_filt_1], products of gradients, and their sums, in one call
-            pairs = self._space.zeroed("pairs", (len(mixing), frames.pitch), frames.dtype, frames.layout)
+            pairs = frames.zeroed("pairs", len(mixing), self._space)
             n_out, n_terms = alpha.shape
             terms, sums = self._scratch("terms", n_terms, frames), self._scratch("sums", n_out, frames)
             oriented_forward(y, alpha, mixing, frames.grid, terms, pairs, sums, x)
