@@ -160,7 +160,7 @@ def test_the_size_of_the_blocks_changes_no_bit(monkeypatch, rng):
 
 
 def test_every_kernel_lets_other_threads_run():
-    assert every_kernel(products) == {"product", "_column", "_four_sums", "outer"}
+    assert every_kernel(products) == {"product", "outer"}
     for name in every_kernel(products):
         options = getattr(products, name).targetoptions
         assert options["nogil"] is True and options["error_model"] == "numpy" and not options.get("fastmath")

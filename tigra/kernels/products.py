@@ -7,10 +7,11 @@ Other kernel files may import these functions. Numba's on-disk cache looks only 
 import numpy as np
 
 from tigra.kernels.decorator import kernel
-from tigra.kernels.registers import HAS_AVX512, VECTOR_BYTES, dot_block, fma, sum_block
+from tigra.kernels.registers import HAS_AVX512, VECTOR_BYTES, dot_block, sum_block
 
 ROWS, FEW, VECTORS = (6, 3, 4) if HAS_AVX512 else (6, 3, 2)  # of 32 or 16 registers
 DOT_ROWS, DOT_TERMS = (4, 6) if HAS_AVX512 else (3, 2)
+MANY = 12  # sums of one place: enough that none waits for its own last addition
 TERMS = 256  # added before the next places, so that they stay in the L1 cache
 SOME_TERMS = 36  # whose runs stay in the L2 cache together; a multiple of DOT_TERMS
 RUN = 1024  # places summed before they are added to `out`; part of the definition of `outer`
@@ -18,6 +19,7 @@ FEW_PLACES = 256  # up to here, a transposed copy is cheaper than the sums over 
 
 _tall_wide, _tall_single, _tall_rest = (sum_block(ROWS, n_vectors) for n_vectors in (VECTORS, 1, 0))
 _flat_wide, _flat_single, _flat_rest = (sum_block(FEW, n_vectors) for n_vectors in (VECTORS, 1, 0))
+_column = sum_block(MANY, 1, lanes=1)
 _dots = dot_block(DOT_ROWS, DOT_TERMS)
 
 
@@ -82,8 +84,10 @@ def product(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch,
     fresh : bool
         Start from 0 instead of what `out` contains.
     """
-    if n == 1:
-        _column(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch, fresh)
+    if n == 1:  # as for one image
+        for i in range(0, n_rows, MANY):
+            rows, f, o = min(MANY, n_rows - i), i * row, out0 + i * out_pitch
+            _column(w, f, row, term, n_terms, x, x0, x_pitch, out, o, out_pitch, rows, 1, fresh)
         return
     lanes = VECTOR_BYTES // x.itemsize
     wide = VECTORS * lanes
@@ -110,36 +114,6 @@ def product(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch,
                 else:
                     _flat_rest(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
             q += places
-
-
-@kernel
-def _column(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch, fresh):
-    """`product` for one place, as of one image: four sums at a time, so that none waits for its own last addition."""
-    zero, n = x.dtype.type(0), n_terms
-    for i in range(0, n_rows, 4):
-        rows = min(4, n_rows - i)
-        b, c, d = min(1, rows - 1), min(2, rows - 1), min(3, rows - 1)  # beyond the last row, copies of it
-        first, at_a = out[out0 + i * out_pitch :], w[i * row :]
-        at_b, at_c, at_d = at_a[b * row :], at_a[c * row :], at_a[d * row :]
-        sums = first[0], first[b * out_pitch], first[c * out_pitch], first[d * out_pitch]
-        if fresh:
-            sums = zero, zero, zero, zero
-        if term == 1 and x_pitch == 1:
-            sums = _four_sums(at_a[:n], at_b[:n], at_c[:n], at_d[:n], x[x0:][:n], sums)
-        else:
-            parts = at_a[::term][:n], at_b[::term][:n], at_c[::term][:n], at_d[::term][:n]
-            sums = _four_sums(*parts, x[x0::x_pitch][:n], sums)
-        first[0], first[b * out_pitch], first[c * out_pitch], first[d * out_pitch] = sums
-
-
-@kernel
-def _four_sums(a, b, c, d, x, sums):
-    """Four numbers plus the dot products of a, b, c, d and x."""
-    of_a, of_b, of_c, of_d = sums
-    for r in range(x.size):
-        of_a, of_b = fma(a[r], x[r], of_a), fma(b[r], x[r], of_b)
-        of_c, of_d = fma(c[r], x[r], of_c), fma(d[r], x[r], of_d)
-    return of_a, of_b, of_c, of_d
 
 
 @kernel

@@ -102,7 +102,7 @@ def _lower_fma(context, builder, signature, args):
     return fused(builder, *args)
 
 
-def sum_block(max_rows, n_vectors):
+def sum_block(max_rows, n_vectors, lanes=0):
     """Function for a block of `tigra.kernels.products.product`.
 
     Parameters
@@ -113,6 +113,8 @@ def sum_block(max_rows, n_vectors):
         Vectors held per row. From 2 on, all their places are computed. With 1, the block may be smaller than the
         vector if places before it make up for that: they are read and keep their values. With 0, it may be smaller
         anyway, which is slow.
+    lanes : int
+        Numbers in a vector; 0 for those that a register of the processor holds.
 
     Returns
     -------
@@ -141,7 +143,7 @@ def sum_block(max_rows, n_vectors):
         w, w0, row, term, n_terms, x, x0, x_pitch, out, out0, out_pitch, rows, n, fresh = args
         w_type, x_type, out_type = (signature.args[k] for k in (0, 5, 8))
         number = context.get_value_type(out_type.dtype)
-        vector = ir.VectorType(number, VECTOR_BYTES * 8 // out_type.dtype.bitwidth)
+        vector = ir.VectorType(number, lanes or VECTOR_BYTES * 8 // out_type.dtype.bitwidth)
         w, x = address(context, builder, w_type, w, w0), address(context, builder, x_type, x, x0)
         out = address(context, builder, out_type, out, out0)
         row_numbers = [at_most(builder, i, rows) for i in range(max_rows)]
