@@ -64,14 +64,15 @@ def oriented_stage(y, of_y, alpha, mixing, norm, epsilon, grid, smoothing, n_ste
     pairs, sums = behind[: 2 * n_pairs], behind[:n_out]
     scales = np.empty((2, n_out), y.dtype)
     running_scales(norm, epsilon, scales)
-    is_finite = _all_finite(scales[0]) and _all_finite(scales[1])
+    is_finite = _all_finite(_flat(scales))
+    keeps_zeros = not includes_rims(layout) or (_all_finite(_flat(alpha)) and _all_finite(_flat(mixing)))
     for tile in range(len(y)):
         _powers(y[tile], of_y, layout, straight, diagonal, terms[: n_terms - 2 * n_pairs])
         multiply(mixing, False, terms, layout, True, pairs)
         _products(pairs, layout, weight, unit, terms[n_terms - 2 * n_pairs :])
         multiply(alpha, False, terms, layout, True, sums)
-        if includes_rims(layout):
-            clear(behind, layout)  # no zeros if a weight is infinite
+        if not keeps_zeros:
+            clear(behind, layout)
         _normalise(sums, layout, scales, is_finite, smoothing, n_steps, coarse, other, out[tile])
 
 
@@ -147,10 +148,11 @@ def _products(pairs, layout, weight, unit, products):
 
 @kernel
 def _all_finite(x):
-    total = x.dtype.type(0)
+    """Whether weights are finite: 0 times them is then 0, so that rims stay as they are."""
+    count = 0
     for q in range(x.size):
-        total += x[q] - x[q]  # NaN if x is infinite or NaN
-    return total == 0
+        count += x[q] - x[q] != 0  # NaN if x is infinite or NaN
+    return count == 0
 
 
 @kernel
