@@ -7,7 +7,6 @@ only to 16 bytes. A loop over a grid then takes 1.5 times as long as with an ali
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +44,11 @@ class Workspace:
         Whether the results of a call must survive the next call, as users of a layer expect. The training loop does
         not need this, and new memory in every step is slow, because the system has to clear it.
 
+    Attributes
+    ----------
+    n_changes : int
+        How often an array was made or set to zero. While it is the same, arrays are those of before, and zeros too.
+
     Examples
     --------
     >>> space = Workspace()
@@ -56,10 +60,11 @@ class Workspace:
 
     def __init__(self, keeps_results: bool = True):
         self.keeps_results = keeps_results
+        self.n_changes = 0
         self._memory: dict[str, np.ndarray] = {}  # name -> bytes of the largest array so far
         self._arrays: dict[str, np.ndarray] = {}  # name -> the array requested last
         self._rims: dict[str, tuple] = {}  # name -> (frames whose rim is zero, batch size)
-        self._made: dict[str, tuple[list, Any]] = {}  # name -> (what it was made of, result)
+        self._made: dict[str, Any] = {}  # name -> what is remembered
 
     def __getstate__(self) -> dict:
         return {"keeps_results": self.keeps_results}  # scratch arrays are not pickled or copied
@@ -82,6 +87,7 @@ class Workspace:
             n_bytes, start = math.prod(shape) * size, -place * size % CACHE_LINE
             if name not in self._memory or self._memory[name].size < start + n_bytes:
                 self._memory[name] = aligned_empty((start + n_bytes,), np.uint8)
+            self.n_changes += 1
             array = self._arrays[name] = self._memory[name][start : start + n_bytes].view(dtype).reshape(shape)
         return array
 
@@ -94,17 +100,17 @@ class Workspace:
             array = self._arrays["all true"] = np.ones(shape, bool)
         return array
 
-    def remembered(self, name: str, parts: list, make: Callable[[], Any]) -> Any:
-        """What make() returned the last time, as long as `parts` are the same objects as then.
+    def remembered(self, name: str, holds: Callable[[Any], bool], make: Callable[[], Any]) -> Any:
+        """What make() returned the last time, as long as `holds` says so.
 
-        >>> space, parts = Workspace(), ["a", "b"]
-        >>> space.remembered("list", parts, list) is space.remembered("list", parts, list)
-        True
+        >>> space, words = Workspace(), ["a", "b"]
+        >>> [space.remembered("number of words", lambda n: n == len(words), lambda: 2) for _ in words]
+        [2, 2]
         """
-        known = self._made.get(name)
-        if known is None or len(known[0]) != len(parts) or not all(map(operator.is_, known[0], parts)):
-            known = self._made[name] = parts, make()  # keeps the parts: nothing else can get their identity
-        return known[1]
+        made = self._made.get(name)
+        if made is None or not holds(made):
+            made = self._made[name] = make()
+        return made
 
     def zeroed(self, name: str, shape: tuple[int, ...], dtype, use=None, place: int = 0) -> np.ndarray:
         """The scratch array of that name, zero when its shape or its `use` is a new one, else as callers left it."""
@@ -112,6 +118,7 @@ class Workspace:
         known, last_use = self._rims.get(name, (None, None))
         if known is not array or last_use != use:
             array[...] = 0
+            self.n_changes += 1
             self._rims[name] = array, use
         return array
 
@@ -123,5 +130,6 @@ class Workspace:
         if cleared is not frames or of_batch != n_batch:  # another shape has used the memory
             frames[:, 0] = frames[:, -1] = 0
             frames[:, :, :n_batch] = frames[:, :, -n_batch:] = 0
+            self.n_changes += 1
             self._rims[name] = frames, n_batch
         return frames

@@ -9,6 +9,9 @@ together is decided once, and again when a layer, its graph or one of its arrays
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -25,12 +28,8 @@ TILE_BYTES = 2**20  # of a stage's frames: about the L2 cache of a core
 TILE_SIZE = 2  # images, if they fit
 NO_LAYOUT = 0, 0, 0, 0
 STATE = "running_mean", "running_variance", "total"
-READ: dict[type, tuple[str, ...]] = {  # attributes of layers
-    OrientedConv: ("forward", "graph", "n_in", "n_pairs", "degree"),
-    MapNorm: ("forward", "graph", "is_training", "diffusion"),
-    Coarsen: ("forward", "graph"),
-    Statistics: ("forward", "graph", "max_order"),
-}
+END = (object(),)  # behind the parts of a plan, so that lists of different lengths differ
+READ = OrientedConv, MapNorm, Coarsen, Statistics  # layers that stages take the place of
 
 
 def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space: Workspace):
@@ -54,39 +53,47 @@ def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space
         a stage, None and 0.
     """
     n, dtype = len(prepared), prepared.dtype
-    parts = [n_maps, dtype, *contents(layers)]
-    plan = space.remembered(f"plan of {len(layers)}", parts, lambda: Plan(layers, n_maps, dtype))
+    name, wanted = f"plan of {len(layers)}", (n_maps, dtype)
+    plan: Plan = space.remembered(name, lambda plan: plan.holds(layers, wanted), lambda: Plan(layers, *wanted))
     if plan.n_numbers != prepared.shape[1]:
         return None, 0
-    statistics = plan.statistics
-    out = np.empty((plan.n_features, n), dtype) if statistics else aligned_empty((*plan.shape, n), dtype)
+    has_features = plan.statistics is not None
+    out = np.empty((plan.n_features, n), dtype) if has_features else aligned_empty((*plan.shape, n), dtype)
     size = plan.size if n >= plan.size else 1
-    for part, tile in ((slice(0, n - n % size), size), (slice(n - n % size, n), 1)):
-        if part.start == part.stop:
+    for start, stop, tile in ((0, n - n % size, size), (n - n % size, n, 1)):
+        if start == stop:
             continue
-        tiles, layout = _run(plan.calls(tile), prepared[part], tile, space)
-        if statistics:
-            _moments(statistics, tiles, layout, space, part.start, out)
+        into, stages, of_tiles = plan.arguments((stop - start) // tile, tile, space)
+        into_tiles(prepared[start:stop], *into)
+        for arguments in stages:
+            oriented_stage(*arguments)
+        if has_features:
+            tile_moments(*of_tiles, start, out)
         else:
-            out_of_tiles(tiles, layout, part.start, out)
-    if statistics:
+            out_of_tiles(*of_tiles, start, out)
+    if has_features:
         return out, plan.n_layers
     return GraphSignal(out, space.all_true((1, *out.shape[1:]))), plan.n_layers
 
 
-def contents(layers: list[Layer]) -> list:
-    """What a plan depends on: as long as these are the same objects, the plan holds."""
-    parts: list = []
-    for layer in layers:
-        kind, kept = type(layer), vars(layer)
-        parts += layer, kind
-        if kind not in READ:  # no stage reaches farther
-            break
-        parts += (*map(kept.get, READ[kind]), *layer.params, *layer.params.values())
-        parts += (*layer.state, *layer.state.values())
-        if isinstance(layer, OrientedConv):
-            parts += vars(layer.graph).values()
-    return parts
+class Parts:
+    """What a plan depends on: as long as layers, their attributes and arrays are the same objects, it holds."""
+
+    def __init__(self, layers: list[Layer]):
+        last = next((place for place, layer in enumerate(layers) if type(layer) not in READ), len(layers))
+        self.layers = layers[: last + 1]  # no stage reaches farther
+        graphs = {id(layer.graph): layer.graph for layer in self.layers if isinstance(layer, OrientedConv)}
+        arrays = [entries for layer in self.layers for entries in (layer.params, layer.state)]
+        self.own = list(map(vars, self.layers))
+        self.views = [entries.values() for entries in (*self.own, *arrays, *map(vars, graphs.values()))]
+        self.objects = list(self._objects(self.layers))
+
+    def _objects(self, layers: list[Layer]) -> Iterable:
+        return chain(layers, map(type, layers), map(vars, layers), chain.from_iterable(self.views), END)
+
+    def are_in(self, layers: list[Layer]) -> bool:
+        """Whether the layers still consist of the same objects."""
+        return all(map(operator.is_, self._objects(layers[: len(self.layers)]), self.objects))
 
 
 class Call(NamedTuple):
@@ -116,9 +123,9 @@ class Plan:
     """
 
     def __init__(self, layers: list[Layer], n_maps: int, dtype):
-        self.stages, self.dtype = stages_of(layers, n_maps, dtype), dtype
+        self.stages, self.wanted, self._parts = stages_of(layers, n_maps, dtype), (n_maps, dtype), Parts(layers)
         self.n_numbers = self.n_layers = 0
-        self._calls: dict[int, list[Call]] = {}
+        self._made: tuple = (None, None)
         if not self.stages:
             return
         first, last = self.stages[0], self.stages[-1]
@@ -130,11 +137,36 @@ class Plan:
             self.n_features = 2 * (self.statistics.max_order + 1) * self.shape[0]
         self.size = TILE_SIZE if _fits(self.stages, TILE_SIZE, dtype) else 1
 
-    def calls(self, size: int) -> list[Call]:
-        """The calls for tiles of `size` images."""
-        if size not in self._calls:
-            self._calls[size] = [_call(number, self.stages, size, self.dtype) for number in range(len(self.stages))]
-        return self._calls[size]
+    def holds(self, layers: list[Layer], wanted: tuple) -> bool:
+        """Whether the plan is still one for these layers, and for so many maps of this dtype."""
+        return self.wanted == wanted and self._parts.are_in(layers)
+
+    def arguments(self, n_tiles: int, size: int, space: Workspace) -> tuple:
+        """Arguments of all kernels for tiles of `size` images, with arrays of the workspace, as in the last call.
+
+        Returns
+        -------
+        (tuple, list, tuple)
+            Those of `into_tiles`, of `oriented_stage` for each stage, and of what follows them.
+        """
+        key, made = self._made
+        if key != (n_tiles, size, space.n_changes):  # it was others' turn to use the arrays
+            made = self._arguments(n_tiles, size, space)
+            self._made = (n_tiles, size, space.n_changes), made
+        return made
+
+    def _arguments(self, n_tiles: int, size: int, space: Workspace) -> tuple:
+        n_maps, dtype = self.wanted
+        calls = [_call(number, self.stages, size, dtype) for number in range(len(self.stages))]
+        tiles, layout = space.array("images", (n_tiles, n_maps, calls[0].shapes[0][1]), dtype), calls[0].layouts[0]
+        into, stages = (layout, tiles), []
+        for name, (of_tiles, inside, after), (of_scratch, of_out), convolution, arguments in calls:
+            scratch = space.zeroed(f"frames {inside}", of_scratch, dtype, inside)
+            out = space.zeroed(name, (n_tiles, *of_out), dtype, after)
+            weights = convolution.params["alpha"], convolution.mixing
+            stages.append((tiles, of_tiles, *weights, *arguments, scratch, out))
+            tiles, layout = out, after
+        return into, stages, (tiles, layout, *_for_moments(self.statistics, tiles, layout, space))
 
 
 def _call(number: int, stages: list[Stage], size: int, dtype) -> Call:
@@ -158,23 +190,10 @@ def _fits(stages: list[Stage], size: int, dtype) -> bool:
     return all(stage.n_frames * stage.frames(size, dtype).stack * dtype.itemsize <= TILE_BYTES for stage in stages)
 
 
-def _run(calls: list[Call], prepared: np.ndarray, size: int, space: Workspace):
-    """The frames of all images after the stages, (tiles, K, pitch), and their layout."""
-    n_tiles, dtype, layout, stack = len(prepared) // size, prepared.dtype, calls[0].layouts[0], calls[0].shapes[0][1]
-    height, row, beside, _ = layout
-    n_maps = prepared.shape[1] * size // (height * (row - 2 * beside))
-    tiles = space.array("images", (n_tiles, n_maps, stack), dtype)
-    into_tiles(prepared, layout, tiles)
-    for name, (of_tiles, inside, after), (of_scratch, of_out), convolution, arguments in calls:
-        scratch = space.zeroed(f"frames {inside}", of_scratch, dtype, inside)
-        out = space.zeroed(name, (n_tiles, *of_out), dtype, after)
-        oriented_stage(tiles, of_tiles, convolution.params["alpha"], convolution.mixing, *arguments, scratch, out)
-        tiles, layout = out, after
-    return tiles, layout
-
-
-def _moments(layer: Statistics, tiles, layout, space: Workspace, start: int, features: np.ndarray) -> None:
-    """Fill the columns of features from number `start` on."""
+def _for_moments(layer: Statistics | None, tiles, layout, space: Workspace) -> tuple:
+    """Arguments of `tile_moments` from the weights on."""
+    if layer is None:
+        return ()
     stencil, dtype = layer.graph.stencil, tiles.dtype
     assert stencil is not None  # see `statistics_after`
     (height, width), straight, diagonal, _ = stencil
@@ -183,5 +202,4 @@ def _moments(layer: Statistics, tiles, layout, space: Workspace, start: int, fea
     arrays = {"signals": (1, height * width, beside), "rows": (2, width * beside)}
     signals, rows = (space.array(name, shape, dtype) for name, shape in arrays.items())
     moments = space.array("moments", (1, layer.max_order + 1, 2, beside), dtype)
-    weights = dtype.type(straight), dtype.type(diagonal)
-    tile_moments(tiles, layout, *weights, signals, framed, rows, moments, start, features)
+    return dtype.type(straight), dtype.type(diagonal), signals, framed, rows, moments
