@@ -7,8 +7,8 @@ import pytest
 
 from tests.kernels.forms import BOTH, DTYPES, blank, every_kernel, form_of
 from tigra.graph import GraphSignal, grid_graph
-from tigra.kernels.oriented import stage, tiles
-from tigra.layers import Coarsen, MapNorm, OrientedConv, Statistics
+from tigra.kernels.oriented import head, stage, tiles
+from tigra.layers import Coarsen, Dense, MapNorm, OrientedConv, ReLU, Statistics
 from tigra.layers.coarsen import coarse_shape
 from tigra.layers.frames import frames_of, grid_frames
 from tigra.layers.map_norm import EPSILON
@@ -20,7 +20,7 @@ N_TILES, NONE = 2, (0, 0, 0, 0)
 
 def test_every_kernel_is_tested_here():
     text = Path(__file__).read_text(encoding="utf-8")
-    for module in (stage, tiles):  # tests/kernels/test_columns.py has what they are made of
+    for module in (head, stage, tiles):  # tests/kernels/test_columns.py has what they are made of
         for name in every_kernel(module):
             own = getattr(module, name).py_func.__module__ == module.__name__
             assert not own or name.startswith("_") or f".{name}" in text, name
@@ -136,3 +136,20 @@ def test_moments_of_tiles_have_the_bits_of_statistics(form, dtype, rtol, size, s
     )
     np.testing.assert_array_equal(features[:, 1:], wanted)
     assert np.isnan(features[:, 0]).all()
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("n", [1, 2, 37])
+def test_a_dense_layer_has_the_bits_of_its_layers(form, dtype, rtol, n, rng):
+    weight, bias, x = (rng.standard_normal(shape).astype(dtype) for shape in ((14, 30), 14, (30, n)))
+    x[3, 0], bias[:3] = np.inf, (np.nan, np.inf, -np.inf)
+    for rectify in (False, True):
+        with np.errstate(invalid="ignore"):
+            wanted = Dense(weight, bias).forward(x)
+            wanted = ReLU().forward(wanted) if rectify else wanted
+            out = blank(14, n, dtype=dtype)
+            form_of(head.dense, form)(weight, bias, rectify, x, out)
+        np.testing.assert_array_equal(out, wanted)
+        is_number = ~np.isnan(wanted)  # NaN has no sign
+        np.testing.assert_array_equal(np.signbit(out[is_number]), np.signbit(wanted[is_number]))

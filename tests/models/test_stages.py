@@ -9,16 +9,17 @@ import tigra
 from tests.models.test_oriented import ORIENTED, observe
 from tigra.graph import GraphSignal
 from tigra.kernels.workspace import Workspace
-from tigra.layers import Coarsen, MapNorm, OrientedConv
+from tigra.layers import Coarsen, Dense, MapNorm, OrientedConv
 from tigra.models.prediction import tiles
 from tigra.models.prediction.stages import stages_of
 from tigra.models.prediction.tiles import through_stages
 
-TEXTS = {  # text -> number of layers in stages, with statistics
-    "OC[3, 2]-GC[2]-OC[5, 2]-OC[4, 1]-GC[2]-OC[7, 3]-S[2]-FC[5]": 11,
+TEXTS = {  # text -> number of layers in stages, with statistics and the head
+    "OC[3, 2]-GC[2]-OC[5, 2]-OC[4, 1]-GC[2]-OC[7, 3]-S[2]-FC[5]": 15,
+    "OC[3, 2]-GC[2]-S[2]-FC[5]-FC[4]": 10,
     "OC[3, 2]-OC[9, 2]-DP[20]-S[1]-FC[5]": 4,
     "OC[3, 2]-GC[2]-OC[4, 2]-GD[2]-OC[4, 2]-S[1]-FC[5]": 7,
-    "OC[3, 2]-GC[2]-S[2]": 4,
+    "OC[3, 2]-GC[2]-S[2]": 6,
     "OC[3, 2]-GC[2]-GC[2]-S[2]": 3,
     "SC[3, 2]-DP[20]-S[1]-FC[5]": 0,
 }
@@ -65,7 +66,7 @@ def test_colour_and_every_place_to_stop_at():
         if found is not None:
             np.testing.assert_array_equal(found, wanted.T)
         signal, n_layers = through_stages(network.layers[:until], network.prepare(images), 3, Workspace())
-        assert n_layers == [0, 2, 3, 3, 5, 6, 6, 6, 6, 6, 6][until - 1]
+        assert n_layers == [0, 2, 3, 3, 5, 6, 7, 8, 9, 10][until - 1]
         if 0 < n_layers <= 5:
             np.testing.assert_array_equal(signal.values, one_by_one(network, images, n_layers).values)
 
@@ -160,7 +161,7 @@ def test_what_a_user_has_changed_by_hand_is_no_stage():
     for change in changes:
         network, images = trained("OC[3, 2]-GC[2]-S[1]-FC[5]")
         space, rows = Workspace(), network.prepare(images)
-        assert through_stages(network.layers, rows, 1, space)[1] == 4
+        assert through_stages(network.layers, rows, 1, space)[1] == 8
         change(*network.layers[:3])
         assert not stages_of(network.layers, 1, np.float32)
         assert through_stages(network.layers, rows, 1, space) == (None, 0)  # the old plan is not used
@@ -175,3 +176,41 @@ def test_what_a_user_has_changed_by_hand_is_no_stage():
     statistics.forward = lambda signal: 2 * of_class(signal)
     assert not np.array_equal(network.scores(images), before)
     np.testing.assert_array_equal(network.scores(images), one_by_one(network, images).T)
+
+
+def test_a_head_that_a_user_has_changed_by_hand_runs_one_by_one():
+    def twice(layer):
+        of_class = layer.forward
+        layer.forward = lambda x: 2 * of_class(x)
+
+    changes = [  # and the number of layers that the plan still takes the place of
+        (4, lambda norm, dense, relu, last: twice(norm)),
+        (4, lambda norm, dense, relu, last: setattr(norm, "is_training", True)),
+        (5, lambda norm, dense, relu, last: twice(dense)),
+        (5, lambda norm, dense, relu, last: setattr(dense, "__class__", type("Own", (Dense,), {}))),
+        (5, lambda norm, dense, relu, last: dense.params.update(weight=np.asfortranarray(dense.params["weight"]))),
+        (5, lambda norm, dense, relu, last: dense.params.update(bias=dense.params["bias"].astype(float))),
+        (6, lambda norm, dense, relu, last: twice(relu)),
+        (7, lambda norm, dense, relu, last: twice(last)),
+        (8, lambda norm, dense, relu, last: last.params.update(bias=last.params["bias"] + 1)),
+        (8, lambda norm, dense, relu, last: norm.state.update(total=norm.state["total"] * 2)),
+        (8, lambda norm, dense, relu, last: dense.params["weight"].fill(np.nan)),
+    ]
+    for n_layers, change in changes:
+        network, images = trained("OC[3, 2]-GC[2]-S[1]-FC[5]")
+        space, rows = Workspace(), network.prepare(images)
+        assert through_stages(network.layers, rows, 1, space)[1] == 8
+        change(*network.layers[4:])
+        found, n = through_stages(network.layers, rows, 1, space)
+        assert n == n_layers
+        np.testing.assert_array_equal(found, one_by_one(network, images, n))
+
+
+@pytest.mark.parametrize(
+    "change", [{"weight": np.zeros((5, 3), np.float32)}, {"bias": np.zeros(4, np.float32)}], ids=["weight", "bias"]
+)
+def test_a_head_that_does_not_fit_is_refused_by_its_layer(change):
+    network, images = trained("OC[3, 2]-GC[2]-S[1]-FC[5]")
+    network.layers[5].params.update(change)
+    with pytest.raises((tigra.TigraError, ValueError)):
+        network.scores(images)

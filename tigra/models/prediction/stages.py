@@ -1,4 +1,7 @@
-"""Which layers of an oriented network predict in one call: a convolution, its normalisation, and a coarsening."""
+"""Which layers of an oriented network predict in one call: a convolution, its normalisation, and a coarsening.
+
+Behind the last of these stages, statistics and the head follow: normalisation of features, and dense layers.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,23 @@ import numpy as np
 from tigra.graph import Graph, GridGraph
 from tigra.graph.operators import is_padded_grid
 from tigra.graph.orientation import has_gradient
-from tigra.layers import Coarsen, Layer, MapNorm, OrientedConv, Statistics
+from tigra.layers import Coarsen, Dense, FeatureNorm, Layer, MapNorm, OrientedConv, ReLU, Statistics
 from tigra.layers.coarsen import coarse_shape
 from tigra.layers.frames import Frames, frames_of, grid_frames
+
+STATE = "running_mean", "running_variance", "total"
+
+
+class Head(NamedTuple):
+    """What follows the statistics; without a norm, nothing."""
+
+    norm: FeatureNorm | None = None
+    dense: tuple[tuple[Dense, bool], ...] = ()  # and whether a rectifier follows
+
+    @property
+    def n_layers(self) -> int:
+        """The norm, dense layers and rectifiers."""
+        return (self.norm is not None) + sum(1 + is_rectified for _, is_rectified in self.dense)
 
 
 class Stage(NamedTuple):
@@ -115,3 +132,30 @@ def statistics_after(layers: list[Layer], last: Stage) -> Statistics | None:
         if type(layer) is Statistics and "forward" not in vars(layer) and is_padded_grid(layer.graph):
             return layer if layer.graph.stencil.shape == last.out_shape else None  # type: ignore[union-attr]
     return None
+
+
+def head_after(layers: list[Layer], n_features: int, dtype) -> Head:
+    """The head that the layers begin with, for so many features; layers that do not fit are left to tell so."""
+    norm = layers[0] if layers else None
+    if type(norm) is not FeatureNorm or "forward" in vars(norm) or norm.is_training:
+        return Head()
+    if [norm.state[name].shape for name in STATE] != [(n_features,), (n_features,), (1,)]:
+        return Head()
+    found: list[tuple[Dense, bool]] = []
+    rest = layers[1:]
+    while rest and _is_dense(rest[0], n_features, dtype):
+        layer, after = rest[0], rest[1] if len(rest) > 1 else None
+        assert isinstance(layer, Dense)
+        is_rectified = type(after) is ReLU and "forward" not in vars(after)
+        found.append((layer, is_rectified))
+        n_features, rest = len(layer.params["weight"]), rest[1 + is_rectified :]
+    return Head(norm, tuple(found))
+
+
+def _is_dense(layer: Layer, n_in: int, dtype) -> bool:
+    """Whether the kernel can take the place of a layer."""
+    if type(layer) is not Dense or "forward" in vars(layer):
+        return False
+    weight, bias = layer.params["weight"], layer.params["bias"]
+    fits = weight.shape[1:] == (n_in,) and bias.shape == weight.shape[:1] and len(weight) > 0
+    return fits and all(array.dtype == dtype and array.flags.c_contiguous for array in (weight, bias))

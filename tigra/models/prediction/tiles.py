@@ -1,9 +1,10 @@
 """Prediction with oriented networks: several layers in one call, a few images at a time.
 
 The stages at the start of a network, and statistics after them, run in tiles of a few images, whose maps fit into the
-cache (`tigra.kernels.oriented.stage`). The results have the same bits as those of the layers one by one, which training
-and all other networks use. Weights are read anew in every call, so they may change between calls. Which layers run
-together is decided once, and again when a layer, its graph or one of its arrays has been replaced.
+cache (`tigra.kernels.oriented.stage`). The head, with its dense layers, takes all images at once. The results have the
+same bits as those of the layers one by one, which training and all other networks use. Weights are read anew in every
+call, so they may change between calls. Which layers run together is decided once, and again when a layer, its graph or
+one of its arrays has been replaced.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from typing import NamedTuple
 import numpy as np
 
 from tigra.graph import GraphSignal
+from tigra.kernels.oriented.head import dense
+from tigra.kernels.oriented.normalising import standardised
 from tigra.kernels.oriented.stage import oriented_stage
 from tigra.kernels.oriented.tiles import into_tiles, out_of_tiles, tile_moments
 from tigra.kernels.workspace import Workspace, aligned_empty
-from tigra.layers import Coarsen, Layer, MapNorm, OrientedConv, Statistics
-from tigra.layers.map_norm import EPSILON
-from tigra.models.prediction.stages import Stage, stages_of, statistics_after
+from tigra.layers import Coarsen, Dense, FeatureNorm, Layer, MapNorm, OrientedConv, ReLU, Statistics
+from tigra.layers.map_norm import EPSILON, FEATURE_EPSILON
+from tigra.models.prediction.stages import STATE, Head, Stage, head_after, stages_of, statistics_after
 
 TILE_BYTES = 2**20  # of a stage's frames: about the L2 cache of a core
 TILE_SIZE = 2  # images, if they fit
 NO_LAYOUT = 0, 0, 0, 0
-STATE = "running_mean", "running_variance", "total"
 END = (object(),)  # behind the parts of a plan, so that lists of different lengths differ
-READ = OrientedConv, MapNorm, Coarsen, Statistics  # layers that stages take the place of
+READ = OrientedConv, MapNorm, Coarsen, Statistics, FeatureNorm, Dense, ReLU  # layers that a plan takes the place of
 
 
 def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space: Workspace):
@@ -49,8 +51,8 @@ def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space
     Returns
     -------
     (GraphSignal or array, int)
-        Maps (K, N, n) of the last stage, or the features (F, n) if statistics follow; and the number of layers. Without
-        a stage, None and 0.
+        Maps (K, N, n) of the last stage, or the features (F, n) if statistics follow, or what the head makes of them;
+        and the number of layers. Without a stage, None and 0.
     """
     n, dtype = len(prepared), prepared.dtype
     name, wanted = f"plan of {len(layers)}", (n_maps, dtype)
@@ -72,7 +74,7 @@ def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space
         else:
             out_of_tiles(*of_tiles, start, out)
     if has_features:
-        return out, plan.n_layers
+        return plan.through_head(out), plan.n_layers
     return GraphSignal(out, space.all_true((1, *out.shape[1:]))), plan.n_layers
 
 
@@ -81,7 +83,7 @@ class Parts:
 
     def __init__(self, layers: list[Layer]):
         last = next((place for place, layer in enumerate(layers) if type(layer) not in READ), len(layers))
-        self.layers = layers[: last + 1]  # no stage reaches farther
+        self.layers = layers[: last + 1]  # no plan reaches farther
         graphs = {id(layer.graph): layer.graph for layer in self.layers if isinstance(layer, OrientedConv)}
         arrays = [entries for layer in self.layers for entries in (layer.params, layer.state)]
         self.own = list(map(vars, self.layers))
@@ -112,8 +114,8 @@ class Plan:
     Attributes
     ----------
     n_numbers, n_layers : int
-        Numbers of an image; layers that the stages and statistics take the place of. Without a stage, both are 0, and
-        there are no other attributes.
+        Numbers of an image; layers that the plan takes the place of. Without a stage, both are 0, and there are no
+        other attributes.
     statistics : Statistics or None
         The layer of statistics behind the stages.
     n_features, shape : int, (int, int)
@@ -133,8 +135,10 @@ class Plan:
         self.shape = len(last.norm.params["gamma"]), math.prod(last.out_shape)
         self.statistics = statistics_after(layers[self.n_layers :], last)
         if self.statistics:
-            self.n_layers += 1
             self.n_features = 2 * (self.statistics.max_order + 1) * self.shape[0]
+            head = head_after(layers[self.n_layers + 1 :], self.n_features, dtype)
+            self._head = _arguments_of(head)
+            self.n_layers += 1 + head.n_layers
         self.size = TILE_SIZE if _fits(self.stages, TILE_SIZE, dtype) else 1
 
     def holds(self, layers: list[Layer], wanted: tuple) -> bool:
@@ -167,6 +171,24 @@ class Plan:
             stages.append((tiles, of_tiles, *weights, *arguments, scratch, out))
             tiles, layout = out, after
         return into, stages, (tiles, layout, *_for_moments(self.statistics, tiles, layout, space))
+
+    def through_head(self, features: np.ndarray) -> np.ndarray:
+        """Outputs (F, n) of the head for features, which are overwritten."""
+        running, layers = self._head
+        if running:
+            standardised(features, running, FEATURE_EPSILON, np.empty(len(features)), features)
+        x = features
+        for weight, bias, is_rectified in layers:
+            out = np.empty((len(weight), x.shape[1]), x.dtype)
+            dense(weight, bias, is_rectified, x, out)
+            x = out
+        return x
+
+
+def _arguments_of(head: Head) -> tuple:
+    """Running averages of the norm, and weight, bias and rectifier of the dense layers."""
+    layers = [(layer.params["weight"], layer.params["bias"], is_rectified) for layer, is_rectified in head.dense]
+    return head.norm and tuple(head.norm.state[name] for name in STATE), layers
 
 
 def _call(number: int, stages: list[Stage], size: int, dtype) -> Call:
