@@ -102,10 +102,10 @@ def test_only_six_modules_of_kernels_import_numba_and_nothing_inside_uses_a_deep
         PACKAGE / "kernels" / f"{name}.py"
         for name in (
             "decorator",
-            "registers",
-            "oriented/columns",
             "compiling/cache",
+            "compiling/columns",
             "compiling/parts",
+            "compiling/registers",
             "compiling/vectors",
         )
     }

@@ -1,53 +1,99 @@
-"""Stencils down columns of vectors, compiled and interpreted: the bits of the flat loops, and nothing beside them."""
+"""Formulas over frames, compiled and interpreted: the bits of plain loops over the nodes, and nothing beside them."""
 
 import numpy as np
 import pytest
 from numba import njit
 
 from tests.kernels.forms import BOTH
-from tigra.kernels.oriented import columns, frames
+from tigra.kernels import stencils
+from tigra.kernels.compiling import columns
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-N_PARTS = pytest.mark.parametrize("n_parts", [1, 2])
+LAYOUTS = pytest.mark.parametrize(  # rows of one number, of less and of more than a vector, and distant neighbours
+    "height, width, n_batch, rim",
+    [(1, 1, 1, 1), (5, 4, 1, 1), (4, 7, 3, 1), (9, 13, 2, 1), (3, 5, 9, 2), (2, 17, 1, 3)],
+)
+
+
+def everything(x, y, point, line, weight):
+    """Uses all that formulas may use."""
+    s, d = stencils.around(x)
+    along, down = stencils.slopes(y, weight)
+    value = s * point - d * line + np.sign(along) * abs(down)
+    return value, x.node + value, value * value, abs(y.node)
+
+
+@njit
+def compiled(layout, x, y, point, line, one, other, squares, sizes, weight):
+    _fill(layout, x, y, point, line, one, other, squares, sizes, weight)
+
+
+_fill = columns.columns(everything, windows=2, points=1, lines=1, results=2, sums=2)
+_fill_ahead = columns.columns(everything, windows=2, points=1, lines=1, results=2, sums=2, ahead=2)
+
+
+@njit
+def compiled_ahead(layout, x, y, point, line, one, other, squares, sizes, weight):
+    _fill_ahead(layout, x, y, point, line, one, other, squares, sizes, weight)
+
+
+@pytest.mark.parametrize("call", [_fill, compiled, compiled_ahead])
+@PRECISIONS
+@LAYOUTS
+def test_formulas_have_the_bits_of_a_loop_over_nodes(call, dtype, height, width, n_batch, rim, rng):
+    shape = height + 2 * rim, (width + 2 * rim) * n_batch
+    layout, run = (height, shape[1], rim * n_batch, rim), width * n_batch
+    x, y, point = rng.standard_normal((3, *shape)).astype(dtype)
+    y[rng.uniform(size=shape) < 0.4] = 0
+    y[rng.uniform(size=shape) < 0.02] = np.nan
+    line, weight = rng.standard_normal(run).astype(dtype), dtype(0.3)
+    found, sums = np.full((2, *shape), 7, dtype), np.full((2, run), 7, dtype)
+    flat = [a.ravel() for a in (x, y, point, line, *found, *sums)]
+    call(layout, *flat, weight)
+    wanted = np.full_like(found, 7)
+    summands = np.empty((2, height, run), dtype)
+    for i in range(rim, rim + height):
+        for q in range(rim * n_batch, rim * n_batch + run):
+            windows = (
+                columns.Window(*(a[i + v, q + h] for v in (-rim, 0, rim) for h in (-rim * n_batch, 0, rim * n_batch)))
+                for a in (x, y)
+            )
+            here = everything(*windows, point[i, q], line[q - rim * n_batch], weight)
+            wanted[:, i, q], summands[:, i - rim, q - rim * n_batch] = here[:2], here[2:]
+    np.testing.assert_array_equal(found, wanted)
+    if rim == 1:
+        for total, rows in zip(sums, summands, strict=True):
+            np.testing.assert_array_equal(total, by_fours(rows))
+
+
+def by_fours(rows):
+    """(a + b) + (c + d) and so on, and then those that are left."""
+    total, whole = np.zeros_like(rows[0]), len(rows) // 4 * 4
+    for a, b, c, d in rows[:whole].reshape(-1, 4, len(total)):
+        total = total + ((a + b) + (c + d))
+    for row in rows[whole:]:
+        total = total + row
+    return total
 
 
 @BOTH
 @PRECISIONS
-@N_PARTS
-@pytest.mark.parametrize("height, beside", [(1, 1), (5, 1), (4, 3)])
-def test_columns_have_the_bits_of_the_flat_loops(form, dtype, n_parts, height, beside, rng):
-    lanes = columns.VECTOR_BYTES // np.dtype(dtype).itemsize // n_parts
-    row = lanes + 3 + 2 * beside
-    layout, start = (height, row, beside, 1), row + beside + 2  # the column is in the middle of the grid
-    a, b = rng.standard_normal((2, (height + 2) * row)).astype(dtype)
-    numbers = start, row, beside, height
-    w, *weights = rng.standard_normal(4).astype(dtype)
-    wanted, found = np.full((2, 3, a.size), np.nan, dtype)
-    frames.flat_stencil(a, a, layout, *weights, dtype(0), wanted[0])
-    frames.gradient_products(a, b, layout, w, weights[0], wanted[1], wanted[2])
-    one, two = columns.stencil_column(n_parts), columns.gradient_column(n_parts)
-    if form == "compiled":
-        one, two = _compiled_stencil(one), _compiled_gradient(two)
-    one(a, *numbers, *weights, found[0])
-    two(a, b, *numbers, w, weights[0], found[1], found[2])
-    inside = np.zeros(a.size, bool)
-    for i in range(height):
-        inside[start + i * row : start + i * row + lanes] = True
-    np.testing.assert_array_equal(found[:, inside], wanted[:, inside])
-    assert np.isnan(found[:, ~inside]).all()
+def test_the_sign_of_a_number_is_that_of_numpy(form, dtype):
+    x, out = np.array([0, -2, -0.0, 0, 3, np.inf, -np.inf, np.nan, 1e-30, 0], dtype), np.zeros((3, 10), dtype)
+    fill = columns.columns(lambda x: (np.sign(x),), windows=0, points=1)
 
-
-def _compiled_stencil(column):
     @njit
-    def call(x, first, row, beside, n_rows, times_x, straight, diagonal, out):
-        column(x, first, row, beside, n_rows, times_x, straight, diagonal, out)
+    def call(layout, x, out):
+        fill(layout, x, out)
 
-    return call
+    (call if form == "compiled" else fill)((1, 10, 1, 1), np.tile(x, 3), out.ravel())
+    np.testing.assert_array_equal(out[1], np.sign(x))
 
 
-def _compiled_gradient(column):
+def test_arrays_of_two_precisions_are_refused():
     @njit
-    def call(a, b, first, row, beside, n_rows, weight, unit, dots, crosses):
-        column(a, b, first, row, beside, n_rows, weight, unit, dots, crosses)
+    def call(layout, x, out):
+        stencils.fill_filtered(layout, x, out, x[0], x[0], x[0])
 
-    return call
+    with pytest.raises(Exception, match="[Nn]o match|Invalid use|cannot"):
+        call((1, 3, 1, 1), np.zeros(9, np.float32), np.zeros(9))

@@ -16,12 +16,9 @@ from tigra.layers.oriented_chain import chain_backward, chain_forward
 SHAPES = pytest.mark.parametrize("shape, dilation", [((1, 1), 1), ((1, 5), 2), ((4, 1), 1), ((4, 5), 1), ((5, 4), 2)])
 WEIGHT, N_BATCH, N_MAPS = 0.25, 3, 2
 CALLED = {
-    "stencil",
-    "flat_stencil",
     "into_frame",
     "out_of_frame",
     "clear_rim",
-    "gradient_products",
     "multiply",
     "means",
     "rectify",

@@ -9,8 +9,9 @@ import pytest
 from numba import njit
 
 from tests.kernels.forms import every_kernel, form_of
-from tigra.kernels import decorator, products, registers
-from tigra.kernels.registers import fma
+from tigra.kernels import decorator, products
+from tigra.kernels.compiling import registers
+from tigra.kernels.compiling.registers import fma
 from tigra.kernels.workspace import aligned_empty
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -128,7 +128,7 @@ def test_moments_of_tiles_have_the_bits_of_statistics(form, dtype, rtol, size, s
     (height, width), straight, diagonal, _ = graph.stencil
     beside, features = n_maps * size, blank(len(wanted), n + 1, dtype=dtype)
     framed = np.zeros((3, height + 2, (width + 2) * beside), dtype)
-    scratch = [blank(1, graph.n_nodes, beside, dtype=dtype), framed, blank(2, width * beside, dtype=dtype)]
+    scratch = [blank(1, graph.n_nodes, beside, dtype=dtype), framed, blank(3, width * beside, dtype=dtype)]
     moments = blank(1, orders, 2, beside, dtype=dtype)
     weights = dtype(straight), dtype(diagonal)
     form_of(tiles.tile_moments, form)(

@@ -53,7 +53,7 @@ def masked_powers(graph: Graph, y, sets, beta, degree: int, space: Workspace) ->
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, y.dtype)
         u = space.result("u", (degree + 1, n_nodes, n_batch), y.dtype)
-        framed = space.frames("powers", 2, shape, n_batch, y.dtype)
+        framed = space.frames("powers", 3, shape, n_batch, y.dtype)
         grid_powers(shape[0], y, sets, beta, *weights, framed, u)
         return u
     u = np.zeros((degree + 1, n_nodes * n_batch), y.dtype)
@@ -86,9 +86,8 @@ def masked_powers_adjoint(graph: Graph, terms, sets, space: Workspace) -> np.nda
     back = space.result("back", sets.shape, terms.dtype)
     if is_padded_grid(graph):
         shape, *weights = _stencil(graph, terms.dtype)
-        framed = space.frames("powers", 2, shape, n_batch, terms.dtype)
-        row = space.array("row", (shape[1] * n_batch,), terms.dtype)
-        grid_powers_adjoint(shape[0], terms, sets, *weights, framed, row, back)
+        framed = space.frames("powers", 3, shape, n_batch, terms.dtype)
+        grid_powers_adjoint(shape[0], terms, sets, *weights, framed, back)
         return back
     for k in range(len(sets)):
         back[k] = laplacian_powers_adjoint(graph, (terms * sets[k])[:, None])[0]
@@ -182,4 +181,4 @@ def _stencil(graph: Graph, dtype) -> tuple:
 
 
 def _room(shape, n_batch, dtype, space: Workspace) -> tuple[np.ndarray, np.ndarray]:
-    return space.frames("chebyshev", 3, shape, n_batch, dtype), space.array("rows", (2, shape[1] * n_batch), dtype)
+    return space.frames("chebyshev", 3, shape, n_batch, dtype), space.array("rows", (3, shape[1] * n_batch), dtype)

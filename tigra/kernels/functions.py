@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
+from tigra.kernels.compiling.registers import fma
 from tigra.kernels.decorator import kernel
-from tigra.kernels.registers import fma
 
 LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # the first has 21 zero bits at its end
 LARGEST_EXP, LEAST_EXP = 709.782712893384, -745.2  # beyond: infinity and 0

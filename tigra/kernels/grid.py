@@ -2,9 +2,8 @@
 
 Signals are stored in a frame of zeros, (H + 2, (W + 2) * B). With the batch last, a grid row of B images is one
 contiguous run of numbers, and the left and right neighbours are the same run shifted by B. Beyond the border, the
-frame supplies zeros. Data stays in the CPU cache, and threads seldom wait for the GIL. Functions whose names end in
-_row process one such run. Numba vectorises loops over three or four arrays, but seldom over more. Arrays unpacked as
-`a, b = rows` lose their contiguity in numba, so the code uses rows[0], rows[1].
+frame supplies zeros. Data stays in the CPU cache, and threads seldom wait for the GIL. A step of a recursion is a
+formula for all nodes (`tigra.kernels.stencils`). Functions whose names end in _row process one run.
 
 Neighbours are added in the same order as in `tigra.kernels.steps.stencil_step`, with bit-identical results. Equal
 neighbourhoods and ties are therefore preserved here, too.
@@ -12,7 +11,39 @@ neighbourhoods and ties are therefore preserved here, too.
 
 import numpy as np
 
+from tigra.kernels.compiling.columns import columns
 from tigra.kernels.decorator import kernel
+from tigra.kernels.stencils import around, fill_filtered, fill_horner
+
+
+def _chebyshev(now, before, straight, diagonal, times_before):
+    """2 (L - I) now - before, for weights with their factor; L - I has no diagonal, so the node itself is not there."""
+    s, d = around(now)
+    return (straight * s + diagonal * d + times_before * before,)  # Eq. (14)
+
+
+def _measured_chebyshev(now, before, mean, straight, diagonal, times_before):
+    """As `_chebyshev`; and for the moments abs(t) of the new signal, and (abs(t) - mean)^2 of the one before."""
+    (t,) = _chebyshev(now, before, straight, diagonal, times_before)
+    return t, abs(t), *_square(now.node, mean)
+
+
+def _square(t, mean):
+    deviation = abs(t) - mean
+    return (deviation * deviation,)
+
+
+def _clenshaw(later, after, t, slope, jump, straight, diagonal, minus_one):
+    """b_k = dE/dt_k + 2 (L - I) b_{k+1} - b_{k+2}, with dE/dt of `_slopes`."""
+    (through,) = _chebyshev(later, after, straight, diagonal, minus_one)  # Eq. (20)
+    return (through + (slope * t + jump * np.sign(t)),)
+
+
+_fill_chebyshev = columns(_chebyshev, points=1)
+_fill_measured = columns(_measured_chebyshev, points=1, lines=1, sums=2)
+_add_sizes = columns(lambda t: (abs(t),), windows=0, points=1, results=0, sums=1)
+_add_squares = columns(_square, windows=0, points=1, lines=1, results=0, sums=1)
+_fill_clenshaw = columns(_clenshaw, points=2, lines=2)
 
 
 @kernel
@@ -29,31 +60,30 @@ def grid_powers(height, y, sets, beta, straight, diagonal, framed, out):
         Weights of the maps.
     straight, diagonal : float
         Edge weights.
-    framed : array (2, H+2, (W+2) B)
+    framed : array (2 or more, H+2, (W+2) B)
         Scratch, zero at the rim.
     out : array (M+1, N, B)
         Result.
     """
     n_maps, n_nodes, n_batch = y.shape
-    end = n_batch + n_nodes // height * n_batch
-    one, zero = y.dtype.type(1), y.dtype.type(0)
+    row, one = framed.shape[2], y.dtype.type(1)
+    end, layout, flat = row - n_batch, (height, row, n_batch, 1), framed.reshape(len(framed), framed[0].size)
     for k in range(n_maps):
-        mask = sets[k].reshape(height, end - n_batch)
+        mask = sets[k].reshape(height, n_nodes // height * n_batch)
         _into_frame(y[k], framed[0])
         for m in range(len(out)):
-            power, past = framed[m % 2], framed[(m + 1) % 2]
-            total = out[m].reshape(height, end - n_batch)
+            if m > 0:  # L^m y = L (L^{m-1} y), the terms of Eq. (10) [eq:pol_filt_1]
+                fill_filtered(layout, flat[(m + 1) % 2], flat[m % 2], one, -straight, -diagonal)
+            power, total = framed[m % 2], out[m].reshape(mask.shape)
             for i in range(height):
-                to = power[i + 1, n_batch:end]
-                if m > 0:  # L^m y = L (L^{m-1} y), the terms of Eq. (10) [eq:pol_filt_1]
-                    _neighbours_row(past, i, past[i + 1, n_batch:end], one, -straight, -diagonal, zero, to)
                 if k == 0:
-                    _fill_row(total[i], zero)
-                _add_masked_row(beta[k], mask[i], to, total[i])  # 1[N_k] of Eq. (11) [eq:pol_filt_2]
+                    _fill_row(total[i], y.dtype.type(0))
+                here = power[i + 1, n_batch:end]
+                _add_masked_row(beta[k], mask[i], here, total[i])  # 1[N_k] of Eq. (11) [eq:pol_filt_2]
 
 
 @kernel
-def grid_powers_adjoint(height, terms, sets, straight, diagonal, framed, row, out):
+def grid_powers_adjoint(height, terms, sets, straight, diagonal, framed, out):
     """Fill out[k] with sum_m L^m 1[N_k] terms[m], by Horner's rule.
 
     Parameters
@@ -66,29 +96,25 @@ def grid_powers_adjoint(height, terms, sets, straight, diagonal, framed, row, ou
         Active sets.
     straight, diagonal : float
         Edge weights.
-    framed : array (2, H+2, (W+2) B)
+    framed : array (3, H+2, (W+2) B)
         Scratch, zero at the rim.
-    row : array (W B,)
-        Scratch.
     out : array (K, N, B)
         Result.
     """
     n_maps, n_nodes, n_batch = out.shape
-    end = n_batch + n_nodes // height * n_batch
-    one, degree = terms.dtype.type(1), len(terms) - 1
+    row = framed.shape[2]
+    end, layout, flat = row - n_batch, (height, row, n_batch, 1), framed.reshape(3, framed[0].size)
+    one, zero, degree = terms.dtype.type(1), terms.dtype.type(0), len(terms) - 1
     for k in range(n_maps):
-        mask = sets[k].reshape(height, end - n_batch)
+        mask = sets[k].reshape(height, n_nodes // height * n_batch)
         for m in range(degree, -1, -1):
-            result, past = framed[m % 2], framed[(m + 1) % 2]
-            term = terms[m].reshape(height, end - n_batch)
+            masked, term = 2 if m < degree else m % 2, terms[m].reshape(mask.shape)
             for i in range(height):
-                to = result[i + 1, n_batch:end]
-                _fill_row(row, terms.dtype.type(0))
-                _add_masked_row(one, mask[i], term[i], row)  # 1[N_k] of Eq. (17) [eq:der_fm]: masked, then filtered
-                if m == degree:
-                    _copy_row(row, to)
-                else:
-                    _neighbours_row(past, i, row, one, -straight, -diagonal, one, to)
+                to = framed[masked, i + 1, n_batch:end]
+                _fill_row(to, zero)
+                _add_masked_row(one, mask[i], term[i], to)  # 1[N_k] of Eq. (17) [eq:der_fm]: masked, then filtered
+            if m < degree:
+                fill_horner(layout, flat[(m + 1) % 2], flat[2], flat[m % 2], -straight, -diagonal)
         _out_of_frame(framed[0], out[k])
 
 
@@ -106,34 +132,30 @@ def grid_moments(height, z, straight, diagonal, framed, rows, moments):
         Edge weights.
     framed : array (3, H+2, (W+2) B)
         Scratch, zero at the rim.
-    rows : array (2, W B)
+    rows : array (3, W B)
         Scratch.
     moments : array (K, orders, 2, B)
         Result.
     """
     n_maps, n_nodes, n_batch = z.shape
-    one_nth, zero = z.dtype.type(1.0 / n_nodes), z.dtype.type(0)
-    total, means = rows[0], rows[1]
+    one, two, zero, last = z.dtype.type(1), z.dtype.type(2), z.dtype.type(0), moments.shape[1] - 1
+    layout, flat = (height, framed.shape[2], n_batch, 1), framed.reshape(3, framed[0].size)
+    one_nth, sizes, means, squares = z.dtype.type(1.0 / n_nodes), rows[0], rows[1], rows[2]
     for i in range(n_maps):
-        for k in range(moments.shape[1]):
-            t = framed[k % 3]
-            if k == 0:
-                _into_frame(z[i], t)
-            _fill_row(total, zero)
-            for start in range(1, height + 1, 4):  # four rows at a time stay in the L1 cache for the sum
-                stop = min(start + 4, height + 1)
-                if k > 0:
-                    for v in range(start, stop):
-                        _chebyshev_row(
-                            framed[(k - 1) % 3], framed[(k - 2) % 3], v, n_batch, k == 1, straight, diagonal, t
-                        )
-                _add_absolute(t, start, stop, n_batch, total)
-            _sum_of_runs(total, one_nth, moments[i, k, 0])
+        _into_frame(z[i], framed[0])
+        _add_sizes(layout, flat[0], sizes)
+        for k in range(last + 1):
+            t, before, after = flat[k % 3], flat[(k - 1) % 3], flat[(k + 1) % 3]
+            _sum_of_runs(sizes, one_nth, moments[i, k, 0])
             _repeat_row(moments[i, k, 0], means)
-            _fill_row(total, zero)
-            for start in range(1, height + 1, 4):
-                _add_squares(t, start, min(start + 4, height + 1), n_batch, means, total)
-            _sum_of_runs(total, one_nth, moments[i, k, 1])
+            if k == last:
+                _add_squares(layout, t, means, squares)
+            elif k == 0:  # t_1 = (L - I) t_0
+                _fill_measured(layout, t, t, means, after, sizes, squares, -straight, -diagonal, zero)
+            else:  # Eq. (14)
+                weights = -two * straight, -two * diagonal, -one
+                _fill_measured(layout, t, before, means, after, sizes, squares, *weights)
+            _sum_of_runs(squares, one_nth, moments[i, k, 1])
 
 
 @kernel
@@ -163,26 +185,24 @@ def grid_moments_adjoint(height, z, straight, diagonal, moments, grads, framed_t
         Filled with dE/dz.
     """
     n_maps, n_nodes, n_batch = z.shape
-    last = moments.shape[1] - 1
+    row, last = framed.shape[2], moments.shape[1] - 1
+    end, layout = row - n_batch, (height, row, n_batch, 1)
     one, two, zero = z.dtype.type(1), z.dtype.type(2), z.dtype.type(0)
-    end = n_batch + n_nodes // height * n_batch
+    t, b = framed_t.reshape(last + 1, framed_t[0].size), framed.reshape(3, framed[0].size)
     for i in range(n_maps):
         _into_frame(z[i], framed_t[0])
         for k in range(1, last + 1):
-            for v in range(1, height + 1):
-                _chebyshev_row(framed_t[k - 1], framed_t[k - 2], v, n_batch, k == 1, straight, diagonal, framed_t[k])
+            times, times_before, before = (one, zero, t[0]) if k == 1 else (two, -one, t[k - 2])
+            _fill_chebyshev(layout, t[k - 1], before, t[k], -times * straight, -times * diagonal, times_before)
         for v in range(1, height + 1):  # b_{K_max+1} = b_{K_max+2} = 0
             _fill_row(framed[(last + 1) % 3, v, n_batch:end], zero)
             _fill_row(framed[(last + 2) % 3, v, n_batch:end], zero)
         for k in range(last, -1, -1):
             _slopes(n_nodes, moments[i, k, 0], grads[i, k], rows)
-            later, after = framed[(k + 1) % 3], framed[(k + 2) % 3]
             times = one if k == 0 else two
-            for v in range(1, height + 1):
-                to = framed[k % 3, v, n_batch:end]
-                before = after[v, n_batch:end]
-                _ring_row(later, v - 1, before, -times * straight, -times * diagonal, -one, to)  # Eq. (20)
-                _add_slope_row(framed_t[k, v, n_batch:end], rows[0], rows[1], to)
+            later, after = b[(k + 1) % 3], b[(k + 2) % 3]
+            weights = -times * straight, -times * diagonal, -one
+            _fill_clenshaw(layout, later, after, t[k], rows[0], rows[1], b[k % 3], *weights)
         _out_of_frame(framed[0], out[i])
 
 
@@ -199,49 +219,6 @@ def _slopes(n_nodes, mean, grads, rows):
         for b in range(n_batch):
             slope[b] = one_nth * two * grads[1, b]  # Eq. (19) [eq:der_stat2]
             jump[b] = one_nth * (grads[0, b] - two * mean[b] * grads[1, b])  # Eqs. (18), (19) [eq:der_stat1]
-
-
-@kernel
-def _neighbours_row(frame, i, y, times_x, straight, diagonal, times_y, to):
-    """Fill to with row i of times_x * x + straight * S x + diagonal * D x + times_y * y, with x in frame."""
-    length = to.size
-    n_batch = (frame.shape[1] - length) // 2
-    end = n_batch + length
-    above, here, below = frame[i], frame[i + 1], frame[i + 2]
-    up_left, up, up_right = above[:length], above[n_batch:end], above[2 * n_batch :]
-    left, node, right = here[:length], here[n_batch:end], here[2 * n_batch :]
-    down_left, down, down_right = below[:length], below[n_batch:end], below[2 * n_batch :]
-    for q in range(length):
-        s = (up[q] + down[q]) + (left[q] + right[q])
-        d = (up_left[q] + down_right[q]) + (up_right[q] + down_left[q])
-        to[q] = times_x * node[q] + straight * s + diagonal * d + times_y * y[q]
-
-
-@kernel
-def _ring_row(frame, i, y, straight, diagonal, times_y, to):
-    """As `_neighbours_row` without the node itself: L - I has no diagonal, so one array fewer is read."""
-    length = to.size
-    n_batch = (frame.shape[1] - length) // 2
-    end = n_batch + length
-    above, here, below = frame[i], frame[i + 1], frame[i + 2]
-    up_left, up, up_right = above[:length], above[n_batch:end], above[2 * n_batch :]
-    left, right = here[:length], here[2 * n_batch :]
-    down_left, down, down_right = below[:length], below[n_batch:end], below[2 * n_batch :]
-    for q in range(length):
-        s = (up[q] + down[q]) + (left[q] + right[q])
-        d = (up_left[q] + down_right[q]) + (up_right[q] + down_left[q])
-        to[q] = straight * s + diagonal * d + times_y * y[q]
-
-
-@kernel
-def _chebyshev_row(now, before, v, n_batch, is_first, straight, diagonal, t):
-    """Fill row v of t, Eq. (14): (L - I) now for the first order, else 2 (L - I) now - before; all framed."""
-    end = now.shape[1] - n_batch
-    one, two, zero = now.dtype.type(1), now.dtype.type(2), now.dtype.type(0)
-    if is_first:
-        _ring_row(now, v - 1, now[v, n_batch:end], -straight, -diagonal, zero, t[v, n_batch:end])
-    else:  # Eq. (14)
-        _ring_row(now, v - 1, before[v, n_batch:end], -two * straight, -two * diagonal, -one, t[v, n_batch:end])
 
 
 @kernel
@@ -294,48 +271,6 @@ def _sum_of_runs(row, times, out):
 
 
 @kernel
-def _add_absolute(t, start, stop, n_batch, total):
-    """Add abs(t) of the framed rows start..stop-1 to total, four rows at a time to save writes."""
-    end = t.shape[1] - n_batch
-    if stop - start < 4:
-        for v in range(start, stop):
-            a = t[v, n_batch:end]
-            for q in range(total.size):
-                total[q] += abs(a[q])
-        return
-    a, b = t[start, n_batch:end], t[start + 1, n_batch:end]
-    c, d = t[start + 2, n_batch:end], t[start + 3, n_batch:end]
-    for q in range(total.size):
-        total[q] += (abs(a[q]) + abs(b[q])) + (abs(c[q]) + abs(d[q]))
-
-
-@kernel
-def _add_squares(t, start, stop, n_batch, mean, total):
-    """Add (abs(t) - mean)^2 of the framed rows start..stop-1 to total, as in `_add_absolute`."""
-    end = t.shape[1] - n_batch
-    if stop - start < 4:
-        for v in range(start, stop):
-            a = t[v, n_batch:end]
-            for q in range(total.size):
-                e = abs(a[q]) - mean[q]
-                total[q] += e * e
-        return
-    a, b = t[start, n_batch:end], t[start + 1, n_batch:end]
-    c, d = t[start + 2, n_batch:end], t[start + 3, n_batch:end]
-    for q in range(total.size):
-        m = mean[q]
-        e, f, g, h = abs(a[q]) - m, abs(b[q]) - m, abs(c[q]) - m, abs(d[q]) - m
-        total[q] += (e * e + f * f) + (g * g + h * h)
-
-
-@kernel
 def _add_masked_row(weight, mask, x, total):
     for q in range(total.size):
         total[q] += weight * (mask[q] * x[q])
-
-
-@kernel
-def _add_slope_row(t, slope, jump, total):
-    """Add dE/dt, see `_slopes`."""
-    for q in range(total.size):
-        total[q] += slope[q] * t[q] + jump[q] * np.sign(t[q])

@@ -7,7 +7,7 @@ Other kernel files may import these functions. Numba's on-disk cache looks only 
 import numpy as np
 
 from tigra.kernels.decorator import kernel
-from tigra.kernels.registers import HAS_AVX512, VECTOR_BYTES, dot_block, sum_block
+from tigra.kernels.compiling.registers import HAS_AVX512, VECTOR_BYTES, dot_block, sum_block
 
 ROWS, FEW, VECTORS = (6, 3, 4) if HAS_AVX512 else (6, 3, 2)  # of 32 or 16 registers
 DOT_ROWS, DOT_TERMS = (4, 6) if HAS_AVX512 else (3, 2)

@@ -123,9 +123,12 @@ class Workspace:
         return array
 
     def frames(self, name: str, n_frames: int, grid_shape: tuple[int, int], n_batch: int, dtype) -> np.ndarray:
-        """Scratch frames (n_frames, H+2, (W+2) B) with a rim of zeros, which callers must not write to."""
+        """Scratch frames (n_frames, H+2, (W+2) B) with a rim of zeros, which callers must not write to.
+
+        The first node begins a cache line.
+        """
         height, width = grid_shape
-        frames = self.array(name, (n_frames, height + 2, (width + 2) * n_batch), dtype)
+        frames = self.array(name, (n_frames, height + 2, (width + 2) * n_batch), dtype, (width + 3) * n_batch)
         cleared, of_batch = self._rims.get(name, (None, None))
         if cleared is not frames or of_batch != n_batch:  # another shape has used the memory
             frames[:, 0] = frames[:, -1] = 0

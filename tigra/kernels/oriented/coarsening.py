@@ -10,7 +10,8 @@ keeps every second node of the sums; for one or two images, it goes from block t
 import numpy as np
 
 from tigra.kernels.decorator import kernel
-from tigra.kernels.oriented.frames import clear_rim, into_frame, out_of_frame, stencil
+from tigra.kernels.oriented.frames import into_frame, out_of_frame
+from tigra.kernels.stencils import fill_filtered
 
 
 @kernel
@@ -55,16 +56,16 @@ def smooth_block_means(x, width, smoothing, scratch, out):
         The layout of frames (`tigra.kernels.oriented.frames`), and the weights of a node, its straight and its diagonal
         neighbours in I - L/2.
     scratch : array (2, pitch)
-        Scratch frames whose first and last rows are zero.
+        Scratch frames with a rim of zeros.
     out : array (K, N', B)
         Result.
     """
-    (layout, node, straight, diagonal), zero = smoothing, x.dtype.type(0)
+    layout, node, straight, diagonal = smoothing
     height, row, beside, rim = layout
     first, n_batch = rim * row + beside, x.shape[2]
     for k in range(len(x)):
         into_frame(x[k].reshape(x[k].size), layout, scratch[0])
-        stencil(scratch[0], scratch[0], layout, node, straight, diagonal, zero, scratch[1])
+        fill_filtered(layout, scratch[0], scratch[1], node, straight, diagonal)
         shape, to = (height, width, n_batch), out[k].reshape(out[k].size)
         means(scratch[1], first, row, shape, scratch[0, first:], to, 0, (width + 1) // 2 * n_batch)
 
@@ -72,12 +73,11 @@ def smooth_block_means(x, width, smoothing, scratch, out):
 @kernel
 def smooth_block_means_adjoint(grad, width, smoothing, scratch, out):
     """Fill out (K, N, B) with the adjoint of `smooth_block_means`: I - L/2 is symmetric, and comes last."""
-    (layout, node, straight, diagonal), zero = smoothing, grad.dtype.type(0)
+    layout, node, straight, diagonal = smoothing
     height, row, beside, rim = layout
     for k in range(len(grad)):
         _spread(grad[k], height, width, rim * row + beside, row, scratch[0])
-        clear_rim(scratch[0], layout)
-        stencil(scratch[0], scratch[0], layout, node, straight, diagonal, zero, scratch[1])
+        fill_filtered(layout, scratch[0], scratch[1], node, straight, diagonal)
         out_of_frame(scratch[1], layout, out[k].reshape(out[k].size))
 
 

@@ -5,6 +5,7 @@ does not spend its time between kernels. Matrix products go row by row of the gr
 vectors, and leave the rims out. `tigra.layers.oriented_chain` is the same layer step by step, for any graph.
 """
 
+from tigra.kernels.compiling.registers import VECTOR_BYTES
 from tigra.kernels.decorator import kernel
 from tigra.kernels.oriented.frames import (
     frame_powers,
@@ -15,7 +16,6 @@ from tigra.kernels.oriented.frames import (
     pair_products_adjoint,
 )
 from tigra.kernels.products import VECTORS, outer, product
-from tigra.kernels.registers import VECTOR_BYTES
 
 VECTOR = 16  # numbers in float32, as below; long rows of a multiple of it are computed without their rims
 WIDE = VECTORS * VECTOR_BYTES // 4  # so many are computed at a time; shorter rows are not long

@@ -3,10 +3,7 @@
 A few images at a time go through all these steps, as a tile. Its numbers stay in the L2 cache, where the layers, one
 by one, write those of a whole micro-batch to memory and read them again. Nothing is kept for backward.
 
-Maps stay in their frames (`tigra.kernels.oriented.frames`) from one stage to the next. Stencils go down columns of
-vectors (`tigra.kernels.oriented.columns`). Grids too narrow for that, or with distant neighbours, are rare: there, the
-frames of all maps stand directly one behind the other as one tall frame, and a stencil is one long loop over it. Such a
-loop also fills the rims of each map, which are set to zero afterwards.
+Maps stay in their frames (`tigra.kernels.oriented.frames`) from one stage to the next.
 
 Every number comes from the same operations in the same order as in the layers, and so has the same bits.
 """
@@ -15,16 +12,9 @@ import numpy as np
 
 from tigra.kernels.decorator import kernel
 from tigra.kernels.oriented.coarsening import means
-from tigra.kernels.oriented.columns import gradient_column, stencil_column
 from tigra.kernels.oriented.convolution import includes_rims, multiply
-from tigra.kernels.oriented.frames import gradient_products, stencil
 from tigra.kernels.oriented.normalising import rectify, running_scales
-from tigra.kernels.registers import VECTOR_BYTES
-
-_stencil_column, _stencil_half = stencil_column(1), stencil_column(2)
-_gradient_column, _gradient_half = gradient_column(1), gradient_column(2)
-
-TALL = 16384  # numbers in a tall frame; two of them fit into the L1 cache
+from tigra.kernels.stencils import fill_filtered, fill_products
 
 
 @kernel
@@ -69,7 +59,10 @@ def oriented_stage(y, of_y, alpha, mixing, norm, epsilon, grid, smoothing, n_ste
     for tile in range(len(y)):
         _powers(y[tile], of_y, layout, straight, diagonal, terms[: n_terms - 2 * n_pairs])
         multiply(mixing, False, terms, layout, True, pairs)
-        _products(pairs, layout, weight, unit, terms[n_terms - 2 * n_pairs :])
+        products = terms[n_terms - 2 * n_pairs :]
+        for r in range(n_pairs):
+            a, b = pairs[r], pairs[n_pairs + r]
+            fill_products(layout, a, b, products[r], products[n_pairs + r], weight, unit)
         multiply(alpha, False, terms, layout, True, sums)
         if not keeps_zeros:
             clear(behind, layout)
@@ -110,40 +103,9 @@ def _normalise(sums, layout, scales, is_finite, smoothing, n_steps, coarse, othe
 
 @kernel
 def _stencils(x, layout, times_x, straight, diagonal, out):
-    """`tigra.kernels.oriented.frames.stencil` for frames x (K, pitch)."""
-    height, row, beside, rim = layout
-    source, to, run, lanes = _flat(x), _flat(out), row - 2 * beside, _lanes(x, layout)
-    if lanes == 0:
-        stencil(source, source, _tall(x, layout), times_x, straight, diagonal, x.dtype.type(0), to)
-        clear(out, layout)
-        return
-    for first in range(row + beside, source.size, x.shape[1]):
-        for q in range(0, run, lanes):  # the last column may overlap with the one before
-            start = first + min(q, run - lanes)
-            if lanes * x.itemsize == VECTOR_BYTES:
-                _stencil_column(source, start, row, beside, height, times_x, straight, diagonal, to)
-            else:
-                _stencil_half(source, start, row, beside, height, times_x, straight, diagonal, to)
-
-
-@kernel
-def _products(pairs, layout, weight, unit, products):
-    """Fill products (2 R, pitch) with the frames of dot(a_r, b_r), then of cross(a_r, b_r)."""
-    height, row, beside, rim = layout
-    n_pairs, run, lanes = len(pairs) // 2, row - 2 * beside, _lanes(pairs, layout)
-    a, b, dots, crosses = pairs[:n_pairs], pairs[n_pairs:], products[:n_pairs], products[n_pairs:]
-    of_a, of_b, of_dots, of_crosses = _flat(a), _flat(b), _flat(dots), _flat(crosses)
-    if lanes == 0:
-        gradient_products(of_a, of_b, _tall(a, layout), weight, unit, of_dots, of_crosses)
-        clear(products, layout)
-        return
-    for first in range(row + beside, of_a.size, pairs.shape[1]):
-        for q in range(0, run, lanes):
-            start = first + min(q, run - lanes)
-            if lanes * pairs.itemsize == VECTOR_BYTES:
-                _gradient_column(of_a, of_b, start, row, beside, height, weight, unit, of_dots, of_crosses)
-            else:
-                _gradient_half(of_a, of_b, start, row, beside, height, weight, unit, of_dots, of_crosses)
+    """(times_x + straight S + diagonal D) x for frames x (K, pitch)."""
+    for k in range(len(x)):
+        fill_filtered(layout, x[k], out[k], times_x, straight, diagonal)
 
 
 @kernel
@@ -156,25 +118,8 @@ def _all_finite(x):
 
 
 @kernel
-def _lanes(x, layout):
-    """Numbers in a column of vectors: those of a register or, on narrow grids, of half of one; 0 for other grids."""
-    _, row, beside, rim = layout
-    lanes = VECTOR_BYTES // x.itemsize
-    if row - 2 * beside < lanes:
-        lanes //= 2
-    return lanes if rim == 1 and row - 2 * beside >= lanes else 0
-
-
-@kernel
 def _flat(frames):
     return frames.reshape(frames.size)
-
-
-@kernel
-def _tall(frames, layout):
-    """Layout of frames as a single one."""
-    _, row, beside, rim = layout
-    return frames.size // row - 2 * rim, row, beside, rim
 
 
 @kernel

@@ -57,7 +57,7 @@ def tile_moments(tiles, layout, straight, diagonal, signals, framed, rows, momen
         Edge weights.
     signals : array (1, N, K B)
         Scratch.
-    framed, rows : array (3, H+2, (W+2) K B), array (2, W K B)
+    framed, rows : array (3, H+2, (W+2) K B), array (3, W K B)
         Scratch; the rim of `framed` is zero.
     moments : array (1, orders, 2, K B)
         Scratch.

@@ -221,7 +221,7 @@ def _for_moments(layer: Statistics | None, tiles, layout, space: Workspace) -> t
     (height, width), straight, diagonal, _ = stencil
     beside = tiles.shape[1] * layout[2] // layout[3]  # maps and images
     framed = space.frames("chebyshev", 3, (height, width), beside, dtype)
-    arrays = {"signals": (1, height * width, beside), "rows": (2, width * beside)}
+    arrays = {"signals": (1, height * width, beside), "rows": (3, width * beside)}
     signals, rows = (space.array(name, shape, dtype) for name, shape in arrays.items())
     moments = space.array("moments", (1, layer.max_order + 1, 2, beside), dtype)
     return dtype.type(straight), dtype.type(diagonal), signals, framed, rows, moments
