@@ -6,14 +6,14 @@ Other kernel files may import these functions. Numba's on-disk cache looks only 
 
 import numpy as np
 
-from tigra.kernels.decorator import kernel
 from tigra.kernels.compiling.registers import HAS_AVX512, VECTOR_BYTES, dot_block, sum_block
+from tigra.kernels.decorator import kernel
 
 ROWS, FEW, VECTORS = (6, 3, 4) if HAS_AVX512 else (6, 3, 2)  # of 32 or 16 registers
 DOT_ROWS, DOT_TERMS = (4, 6) if HAS_AVX512 else (3, 2)
 MANY = 12  # sums of one place: enough that none waits for its own last addition
 TERMS = 256  # added before the next places, so that they stay in the L1 cache
-SOME_TERMS = 36  # whose runs stay in the L2 cache together; a multiple of DOT_TERMS
+SOME_ROWS = 60  # whose runs stay in the L2 cache together; a multiple of DOT_ROWS
 RUN = 1024  # places summed before they are added to `out`; part of the definition of `outer`
 FEW_PLACES = 256  # up to here, a transposed copy is cheaper than the sums over lanes of `outer`
 
@@ -143,10 +143,10 @@ def outer(g, g0, g_pitch, n_rows, x, x0, x_pitch, n_terms, out, n, fresh):
     """
     for q in range(0, max(n, 1), RUN):
         places, new = min(RUN, n - q), fresh and q == 0
-        for start in range(0, n_terms, SOME_TERMS):
-            stop = min(start + SOME_TERMS, n_terms)
-            for i in range(0, n_rows, DOT_ROWS):
-                rows, a = min(DOT_ROWS, n_rows - i), g0 + i * g_pitch + q
-                for r in range(start, stop, DOT_TERMS):
-                    terms, b = min(DOT_TERMS, stop - r), x0 + r * x_pitch + q
+        for start in range(0, n_rows, SOME_ROWS):
+            stop = min(start + SOME_ROWS, n_rows)
+            for r in range(0, n_terms, DOT_TERMS):  # their runs stay in the L1 cache
+                terms, b = min(DOT_TERMS, n_terms - r), x0 + r * x_pitch + q
+                for i in range(start, stop, DOT_ROWS):
+                    rows, a = min(DOT_ROWS, stop - i), g0 + i * g_pitch + q
                     _dots(g, a, g_pitch, rows, x, b, x_pitch, terms, places, out, i * n_terms + r, n_terms, new)

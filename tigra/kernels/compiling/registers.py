@@ -31,7 +31,7 @@ from tigra.kernels.compiling.vectors import (
     load_vector,
     loop,
     repeated,
-    tree_sum,
+    tree_sums,
     width,
 )
 
@@ -284,9 +284,10 @@ def dot_block(max_rows, max_terms):
         places = [builder.add(builder.mul(out_pitch, i), r) for i in row_numbers for r in term_numbers]
         targets = [builder.gep(out, [place]) for place in places]
         old = [builder.load(target) for target in targets]  # all of them before the first is written
-        for k, target in enumerate(targets):
-            total = tree_sum(builder, sums[k :: len(targets)])
-            builder.store(builder.select(fresh, total, builder.fadd(old[k], total)), target)
+        if parts == 2:
+            sums = [builder.fadd(a, b) for a, b in zip(sums[: len(targets)], sums[len(targets) :], strict=True)]
+        for before, total, target in zip(old, tree_sums(builder, sums), targets, strict=True):
+            builder.store(builder.select(fresh, total, builder.fadd(before, total)), target)
         return context.get_dummy_value()
 
     return block

@@ -1,6 +1,6 @@
 """LLVM code for vectors in registers: loads, stores, fused multiply-adds, sums and loops.
 
-`tigra.kernels.registers` puts it together.
+`tigra.kernels.compiling.registers` puts it together.
 """
 
 from __future__ import annotations
@@ -103,18 +103,26 @@ def fused(builder, a, b, c):
     return builder.call(function, [a, b, c])
 
 
-def tree_sum(builder, parts):
-    """The sum of all lanes: the upper half is added to the lower half, until one number is left."""
-    while len(parts) > 1:
-        half = len(parts) // 2
-        parts = [builder.fadd(a, b) for a, b in zip(parts[:half], parts[half:], strict=True)]
-    (value,) = parts
-    count = value.type.count
-    while count > 1:
-        count //= 2
-        low, high = (ir.Constant(ir.VectorType(LANE, count), list(range(s, s + count))) for s in (0, count))
-        value = builder.fadd(builder.shuffle_vector(value, value, low), builder.shuffle_vector(value, value, high))
-    return builder.extract_element(value, LANE(0))
+def tree_sums(builder, vectors):
+    """The sum of the lanes of each vector: the upper half is added to the lower half, until one number is left.
+
+    The halved sums of two vectors fit into one, so they are added by one instruction.
+    """
+    packed = [(vector, [number]) for number, vector in enumerate(vectors)]  # and whose sums its parts will be
+    count = vectors[0].type.count
+    lanes, size = ir.VectorType(LANE, count), count  # of a part
+    while size > 1:
+        size //= 2
+        low = [start + lane for start in range(0, 2 * count, 2 * size) for lane in range(size)]
+        low, high = (ir.Constant(lanes, [lane + shift for lane in low]) for shift in (0, size))
+        pairs = zip(packed[::2], packed[1::2] + packed[-1:], strict=False)  # the last one may have no partner
+        packed = [
+            (builder.fadd(*(builder.shuffle_vector(a, b, half) for half in (low, high))), of_a + of_b)
+            for (a, of_a), (b, of_b) in pairs
+        ]
+    owners = [(vector, lane, number) for vector, numbers in packed for lane, number in enumerate(numbers)]
+    sums = {number: builder.extract_element(vector, LANE(lane)) for vector, lane, number in owners}
+    return [sums[number] for number in range(len(vectors))]
 
 
 def loop(builder, count, starts, step):
