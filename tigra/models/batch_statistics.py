@@ -15,9 +15,12 @@ from typing import Protocol
 
 import numpy as np
 
+from tigra.layers import Dense, FeatureNorm, ReLU
 from tigra.models.network import Network
 from tigra.models.workers import Workers
 from tigra.processes.team import Team
+
+SHORT_WORK = 2**22  # multiplications of weights; they take about as long as two threads need to meet
 
 
 class BatchStatistics(Protocol):
@@ -88,7 +91,8 @@ def forward_together(
         if start == 0:
             outputs[:] = begin()
         n, measured = len(replicas), []
-        for place, (x, sums) in enumerate(workers.map(run, replicas, outputs, [start] * n, [stop] * n)):
+        apply = _way(network.layers[start : stop + 1], outputs, workers)
+        for place, (x, sums) in enumerate(apply(run, replicas, outputs, [start] * n, [stop] * n)):
             outputs[place] = x
             measured.append(sums)
         return measured
@@ -133,7 +137,8 @@ def backward_together(
 
     def retreat(start) -> list:
         n, measured = len(replicas), []
-        for place, (grad, sums) in enumerate(workers.map(run, replicas, grads, [start] * n, [stop] * n)):
+        apply = _way(network.layers[max(start - 1, 0) : stop], grads, workers)
+        for place, (grad, sums) in enumerate(apply(run, replicas, grads, [start] * n, [stop] * n)):
             grads[place] = grad
             measured.append(sums)
         return measured
@@ -145,6 +150,14 @@ def backward_together(
             for replica in replicas:
                 replica.layers[start - 1].given_back = total
         stop = start
+
+
+def _way(layers: list, parts: list, workers: Workers) -> Callable:
+    """How to go through layers: on the threads or, where waking them takes longer than the work, on this one."""
+    is_head = all(type(layer) in (Dense, FeatureNorm, ReLU) for layer in layers)
+    if is_head and sum(layer.n_parameters for layer in layers) * sum(x.shape[1] for x in parts) <= SHORT_WORK:
+        return map
+    return workers.map
 
 
 def _sum(arrays) -> np.ndarray:

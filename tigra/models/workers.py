@@ -5,7 +5,8 @@ in NumPy and in kernels that release the GIL, with BLAS limited to one thread. T
 of the micro-batches, so they are identical bit for bit for any number of threads. `tigra.processes.team` does the same
 with processes.
 
-Starting threads takes longer than a prediction. So predictions leave their threads waiting for the next one.
+Starting threads takes longer than a prediction. So predictions leave their threads waiting for the next one, and the
+epochs of a training do so, too.
 """
 
 from __future__ import annotations
@@ -113,6 +114,12 @@ class Workers:
                     self._pool.shutdown()
         finally:
             _ONE_BLAS_THREAD.stop()
+
+    def end_waiting(self) -> None:
+        """End the threads that are left waiting, and give back what they have allocated."""
+        pool = _WAITING.pop(self.threads, None)
+        if pool is not None:
+            pool.shutdown()
 
     def map(self, function, *arguments):
         """Apply a function to the arguments; results come in the order of the arguments."""

@@ -173,8 +173,8 @@ class Training:
         if self.current is not None:
             self.network.learned = self.current
             self.current = None
+        workers = Workers(self.threads, leaves_threads=True)
         try:
-            workers = Workers(self.threads)
             replicas = [self.network.replica(keeps_results=False, training=True) for _ in range(self._n_replicas)]
             while not self.is_finished:
                 with workers, self.gradient.ahead(self.threads):  # per epoch: the caller may use BLAS, or fork
@@ -183,6 +183,7 @@ class Training:
                     break
                 yield self.history[-1]
         finally:
+            workers.end_waiting()
             self.current = self.network.learned
             if self.best is not None:
                 self.network.learned = self.best
