@@ -46,7 +46,7 @@ def test_stages_have_the_bits_of_the_layers_one_by_one(text, dtype, monkeypatch)
     network, images = trained(text, dtype=dtype)
     rows = network.prepare(images)
     for n, tile_bytes in [(1, 2**20), (2, 2**20), (7, 2**20), (7, 1)]:
-        monkeypatch.setattr(tiles, "TILE_BYTES", tile_bytes)  # tiles of two images, or of one
+        monkeypatch.setattr(tiles, "TILE_BYTES", tile_bytes)  # tiles of four, two and one, or of one only
         found, n_layers = through_stages(network.layers, rows[:n], 1, Workspace())
         assert n_layers == TEXTS[text]
         wanted = one_by_one(network, images[:n], n_layers)
@@ -54,6 +54,13 @@ def test_stages_have_the_bits_of_the_layers_one_by_one(text, dtype, monkeypatch)
             found, wanted = found.values, wanted.values
         if n_layers:
             np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(network.scores(images[:n]), one_by_one(network, images[:n]).T)
+
+
+def test_fewer_tiles_than_before_use_the_first_of_the_arrays():
+    network, images = trained("OC[3, 2]-GC[2]-OC[4, 2]-S[1]-FC[5]")
+    images = np.concatenate([images] * 4)  # three tiles of eight, then fewer, and more again
+    for n in (28, 12, 24, 9, 28):
         np.testing.assert_array_equal(network.scores(images[:n]), one_by_one(network, images[:n]).T)
 
 
@@ -94,7 +101,7 @@ def test_weights_and_graphs_that_a_plan_cannot_refer_to_are_read_anew():
         lambda layer: setattr(layer.graph, "diagonal_weight", 0.5),
         lambda layer: setattr(layer, "__class__", type("Own", (OrientedConv,), {"forward": lambda self, x: x})),
     ):
-        before = network.scores(images)
+        before, _ = network.scores(images), network.scores(images[:4])  # tiles of several sizes, and of one
         change(network.layers[3])
         after = network.scores(images) if type(network.layers[3]) is OrientedConv else None
         if after is None:
@@ -103,6 +110,7 @@ def test_weights_and_graphs_that_a_plan_cannot_refer_to_are_read_anew():
         else:
             assert not np.array_equal(before, after)
             np.testing.assert_array_equal(after, as_layers(network, images))
+            np.testing.assert_array_equal(network.scores(images[:4]), as_layers(network, images[:4]))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

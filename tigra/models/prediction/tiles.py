@@ -27,8 +27,8 @@ from tigra.layers import Coarsen, Dense, FeatureNorm, Layer, MapNorm, OrientedCo
 from tigra.layers.map_norm import EPSILON, FEATURE_EPSILON
 from tigra.models.prediction.stages import STATE, Head, Stage, head_after, stages_of, statistics_after
 
-TILE_BYTES = 2**20  # of a stage's frames: about the L2 cache of a core
-TILE_SIZE = 2  # images, if they fit
+TILE_BYTES = 5 * 2**19  # of a stage's frames, which should fit into the L2 cache, or nearly so
+TILE_SIZES = 8, 4, 2, 1  # images; more of them fill the registers better
 NO_LAYOUT = 0, 0, 0, 0
 END = (object(),)  # behind the parts of a plan, so that lists of different lengths differ
 READ = OrientedConv, MapNorm, Coarsen, Statistics, FeatureNorm, Dense, ReLU  # layers that a plan takes the place of
@@ -61,18 +61,20 @@ def through_stages(layers: list[Layer], prepared: np.ndarray, n_maps: int, space
         return None, 0
     has_features = plan.statistics is not None
     out = np.empty((plan.n_features, n), dtype) if has_features else aligned_empty((*plan.shape, n), dtype)
-    size = plan.size if n >= plan.size else 1
-    for start, stop, tile in ((0, n - n % size, size), (n - n % size, n, 1)):
-        if start == stop:
+    start = 0
+    for size in plan.sizes:
+        n_tiles = (n - start) // size
+        if n_tiles == 0:
             continue
-        into, stages, of_tiles = plan.arguments((stop - start) // tile, tile, space)
-        into_tiles(prepared[start:stop], *into)
+        into, stages, of_tiles = plan.arguments(n_tiles, size, space)
+        into_tiles(prepared[start : start + n_tiles * size], *into)
         for arguments in stages:
             oriented_stage(*arguments)
         if has_features:
             tile_moments(*of_tiles, start, out)
         else:
             out_of_tiles(*of_tiles, start, out)
+        start += n_tiles * size
     if has_features:
         return plan.through_head(out), plan.n_layers
     return GraphSignal(out, space.all_true((1, *out.shape[1:]))), plan.n_layers
@@ -120,14 +122,14 @@ class Plan:
         The layer of statistics behind the stages.
     n_features, shape : int, (int, int)
         Features of an image, if there are statistics; maps and nodes of the last stage.
-    size : int
-        Images in a tile.
+    sizes : tuple of int
+        Images in a tile: as many as fit into the cache and, for those that are left, fewer.
     """
 
     def __init__(self, layers: list[Layer], n_maps: int, dtype):
         self.stages, self.wanted, self._parts = stages_of(layers, n_maps, dtype), (n_maps, dtype), Parts(layers)
         self.n_numbers = self.n_layers = 0
-        self._made: tuple = (None, None)
+        self._made: dict[int, tuple] = {}  # size -> (most tiles so far, n_changes, arguments)
         if not self.stages:
             return
         first, last = self.stages[0], self.stages[-1]
@@ -139,30 +141,35 @@ class Plan:
             head = head_after(layers[self.n_layers + 1 :], self.n_features, dtype)
             self._head = _arguments_of(head)
             self.n_layers += 1 + head.n_layers
-        self.size = TILE_SIZE if _fits(self.stages, TILE_SIZE, dtype) else 1
+        self.sizes = tuple(size for size in TILE_SIZES if size == 1 or _fits(self.stages, size, dtype))
 
     def holds(self, layers: list[Layer], wanted: tuple) -> bool:
         """Whether the plan is still one for these layers, and for so many maps of this dtype."""
         return self.wanted == wanted and self._parts.are_in(layers)
 
     def arguments(self, n_tiles: int, size: int, space: Workspace) -> tuple:
-        """Arguments of all kernels for tiles of `size` images, with arrays of the workspace, as in the last call.
+        """Arguments of all kernels for tiles of `size` images, with arrays of the workspace, as in earlier calls.
 
         Returns
         -------
         (tuple, list, tuple)
             Those of `into_tiles`, of `oriented_stage` for each stage, and of what follows them.
         """
-        key, made = self._made
-        if key != (n_tiles, size, space.n_changes):  # it was others' turn to use the arrays
-            made = self._arguments(n_tiles, size, space)
-            self._made = (n_tiles, size, space.n_changes), made
-        return made
+        most, n_changes, made = self._made.get(size, (0, None, None))
+        if n_tiles > most or n_changes != space.n_changes:  # or it was others' turn to use the arrays
+            most = max(most, n_tiles)
+            made = self._arguments(most, size, space)
+            if all(np.may_share_memory(call[0].mixing, call[0].params["pairs"]) for call in self.stages):
+                self._made[size] = most, space.n_changes, made  # with other pairs, mixing is a copy of today's
+        return made if n_tiles == most else _some_tiles(made, n_tiles)
 
     def _arguments(self, n_tiles: int, size: int, space: Workspace) -> tuple:
         n_maps, dtype = self.wanted
         calls = [_call(number, self.stages, size, dtype) for number in range(len(self.stages))]
-        tiles, layout = space.array("images", (n_tiles, n_maps, calls[0].shapes[0][1]), dtype), calls[0].layouts[0]
+        tiles, layout = (
+            space.array(f"images, tiles of {size}", (n_tiles, n_maps, calls[0].shapes[0][1]), dtype),
+            calls[0].layouts[0],
+        )
         into, stages = (layout, tiles), []
         for name, (of_tiles, inside, after), (of_scratch, of_out), convolution, arguments in calls:
             scratch = space.zeroed(f"frames {inside}", of_scratch, dtype, inside)
@@ -170,7 +177,7 @@ class Plan:
             weights = convolution.params["alpha"], convolution.mixing
             stages.append((tiles, of_tiles, *weights, *arguments, scratch, out))
             tiles, layout = out, after
-        return into, stages, (tiles, layout, *_for_moments(self.statistics, tiles, layout, space))
+        return into, stages, (tiles, layout, *_for_moments(self.statistics, tiles, layout, size, space))
 
     def through_head(self, features: np.ndarray) -> np.ndarray:
         """Outputs (F, n) of the head for features, which are overwritten."""
@@ -183,6 +190,13 @@ class Plan:
             dense(weight, bias, is_rectified, x, out)
             x = out
         return x
+
+
+def _some_tiles(made: tuple, n_tiles: int) -> tuple:
+    """The same arguments with the first tiles only."""
+    (layout, images), stages, (last, *of_moments) = made
+    stages = [(tiles[:n_tiles], *others, out[:n_tiles]) for tiles, *others, out in stages]
+    return (layout, images[:n_tiles]), stages, (last[:n_tiles], *of_moments)
 
 
 def _arguments_of(head: Head) -> tuple:
@@ -212,16 +226,16 @@ def _fits(stages: list[Stage], size: int, dtype) -> bool:
     return all(stage.n_frames * stage.frames(size, dtype).stack * dtype.itemsize <= TILE_BYTES for stage in stages)
 
 
-def _for_moments(layer: Statistics | None, tiles, layout, space: Workspace) -> tuple:
+def _for_moments(layer: Statistics | None, tiles, layout, size: int, space: Workspace) -> tuple:
     """Arguments of `tile_moments` from the weights on."""
     if layer is None:
         return ()
     stencil, dtype = layer.graph.stencil, tiles.dtype
     assert stencil is not None  # see `statistics_after`
     (height, width), straight, diagonal, _ = stencil
-    beside = tiles.shape[1] * layout[2] // layout[3]  # maps and images
-    framed = space.frames("chebyshev", 3, (height, width), beside, dtype)
+    beside = tiles.shape[1] * size  # maps and images
+    framed = space.frames(f"chebyshev, tiles of {size}", 3, (height, width), beside, dtype)
     arrays = {"signals": (1, height * width, beside), "rows": (3, width * beside)}
-    signals, rows = (space.array(name, shape, dtype) for name, shape in arrays.items())
-    moments = space.array("moments", (1, layer.max_order + 1, 2, beside), dtype)
+    signals, rows = (space.array(f"{name}, tiles of {size}", shape, dtype) for name, shape in arrays.items())
+    moments = space.array(f"moments, tiles of {size}", (1, layer.max_order + 1, 2, beside), dtype)
     return dtype.type(straight), dtype.type(diagonal), signals, framed, rows, moments
