@@ -58,7 +58,7 @@ def statistics_work(max_order: int) -> dict[str, dict[str, float]]:
     """The same of the statistics' forward and of forward and backward, for each place."""
     k = max_order
     forward = {"flops": 11.0 * k + 5 * (k + 1), "cache": 12.0 * k + 8 * (k + 1), "memory": 4.0}
-    backward = {"flops": 11.0 * k + 5 * (k + 1), "cache": 4.0 * (k + 1) + 16 * k, "memory": 8.0}
+    backward = {"flops": 11.0 * k + 5 * k + 4, "cache": 4.0 * (k + 1) + 16 * k, "memory": 8.0}
     return {"forward": forward, "both": {name: forward[name] + backward[name] for name in forward}}
 
 

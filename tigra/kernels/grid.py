@@ -33,16 +33,22 @@ def _square(t, mean):
     return (deviation * deviation,)
 
 
+def _gradient(t, slope, jump):
+    """dE/dt, see `_slopes`."""
+    return (slope * t + jump * np.sign(t),)
+
+
 def _clenshaw(later, after, t, slope, jump, straight, diagonal, minus_one):
-    """b_k = dE/dt_k + 2 (L - I) b_{k+1} - b_{k+2}, with dE/dt of `_slopes`."""
-    (through,) = _chebyshev(later, after, straight, diagonal, minus_one)  # Eq. (20)
-    return (through + (slope * t + jump * np.sign(t)),)
+    """b_k = dE/dt_k + 2 (L - I) b_{k+1} - b_{k+2}."""
+    (through,), (own,) = _chebyshev(later, after, straight, diagonal, minus_one), _gradient(t, slope, jump)
+    return (through + own,)  # Eq. (20)
 
 
 _fill_chebyshev = columns(_chebyshev, points=1)
 _fill_measured = columns(_measured_chebyshev, points=1, lines=1, sums=2)
 _add_sizes = columns(lambda t: (abs(t),), windows=0, points=1, results=0, sums=1)
 _add_squares = columns(_square, windows=0, points=1, lines=1, results=0, sums=1)
+_fill_gradient = columns(_gradient, windows=0, points=1, lines=2)
 _fill_clenshaw = columns(_clenshaw, points=2, lines=2)
 
 
@@ -104,15 +110,14 @@ def grid_powers_adjoint(height, terms, sets, straight, diagonal, framed, out):
     n_maps, n_nodes, n_batch = out.shape
     row = framed.shape[2]
     end, layout, flat = row - n_batch, (height, row, n_batch, 1), framed.reshape(3, framed[0].size)
-    one, zero, degree = terms.dtype.type(1), terms.dtype.type(0), len(terms) - 1
+    degree = len(terms) - 1
     for k in range(n_maps):
         mask = sets[k].reshape(height, n_nodes // height * n_batch)
         for m in range(degree, -1, -1):
             masked, term = 2 if m < degree else m % 2, terms[m].reshape(mask.shape)
             for i in range(height):
                 to = framed[masked, i + 1, n_batch:end]
-                _fill_row(to, zero)
-                _add_masked_row(one, mask[i], term[i], to)  # 1[N_k] of Eq. (17) [eq:der_fm]: masked, then filtered
+                _mask_row(mask[i], term[i], to)  # 1[N_k] of Eq. (17) [eq:der_fm]: masked, then filtered
             if m < degree:
                 fill_horner(layout, flat[(m + 1) % 2], flat[2], flat[m % 2], -straight, -diagonal)
         _out_of_frame(framed[0], out[k])
@@ -194,11 +199,13 @@ def grid_moments_adjoint(height, z, straight, diagonal, moments, grads, framed_t
         for k in range(1, last + 1):
             times, times_before, before = (one, zero, t[0]) if k == 1 else (two, -one, t[k - 2])
             _fill_chebyshev(layout, t[k - 1], before, t[k], -times * straight, -times * diagonal, times_before)
-        for v in range(1, height + 1):  # b_{K_max+1} = b_{K_max+2} = 0
+        for v in range(1, height + 1):  # b_{K_max+1} = 0
             _fill_row(framed[(last + 1) % 3, v, n_batch:end], zero)
-            _fill_row(framed[(last + 2) % 3, v, n_batch:end], zero)
         for k in range(last, -1, -1):
             _slopes(n_nodes, moments[i, k, 0], grads[i, k], rows)
+            if k == last:
+                _fill_gradient(layout, t[k], rows[0], rows[1], b[k % 3])
+                continue
             times = one if k == 0 else two
             later, after = b[(k + 1) % 3], b[(k + 2) % 3]
             weights = -times * straight, -times * diagonal, -one
@@ -268,6 +275,12 @@ def _sum_of_runs(row, times, out):
             out[b] += run[b]
     for b in range(out.size):
         out[b] *= times
+
+
+@kernel
+def _mask_row(mask, x, to):
+    for q in range(to.size):
+        to[q] = mask[q] * x[q]
 
 
 @kernel

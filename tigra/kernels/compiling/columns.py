@@ -66,9 +66,8 @@ class Vector:
             return NotImplemented
         builder, x = self.builder, self.value
         zero, one, minus_one = (ir.Constant(x.type, [number] * x.type.count) for number in (0.0, 1.0, -1.0))
-        sign = builder.select(builder.fcmp_ordered(">", x, zero), one, zero)
-        sign = builder.select(builder.fcmp_ordered("<", x, zero), minus_one, sign)
-        return Vector(builder, builder.select(builder.fcmp_unordered("uno", x, x), x, sign))
+        sign = builder.select(builder.fcmp_ordered("<", x, zero), minus_one, x)
+        return Vector(builder, builder.select(builder.fcmp_ordered(">", x, zero), one, sign))
 
 
 def columns(formula, windows=1, points=0, lines=0, results=1, sums=0, ahead=0):
