@@ -17,8 +17,8 @@ SOME_ROWS = 60  # whose runs stay in the L2 cache together; a multiple of DOT_RO
 RUN = 1024  # places summed before they are added to `out`; part of the definition of `outer`
 FEW_PLACES = 256  # up to here, a transposed copy is cheaper than the sums over lanes of `outer`
 
-_tall_wide, _tall_single, _tall_rest = (sum_block(ROWS, n_vectors) for n_vectors in (VECTORS, 1, 0))
-_flat_wide, _flat_single, _flat_rest = (sum_block(FEW, n_vectors) for n_vectors in (VECTORS, 1, 0))
+_tall_wide, _tall_single = (sum_block(ROWS, n_vectors) for n_vectors in (VECTORS, 1))
+_flat_wide, _flat_single = (sum_block(FEW, n_vectors) for n_vectors in (VECTORS, 1))
 _column = sum_block(MANY, 1, lanes=1)
 _dots = dot_block(DOT_ROWS, DOT_TERMS)
 
@@ -103,16 +103,12 @@ def product(w, row, term, n_rows, n_terms, x, x0, x_pitch, out, out0, out_pitch,
                 if rows > FEW:
                     if places == wide:
                         _tall_wide(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
-                    elif n >= lanes:
-                        _tall_single(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
                     else:
-                        _tall_rest(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
+                        _tall_single(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
                 elif places == wide:
                     _flat_wide(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
-                elif n >= lanes:
-                    _flat_single(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
                 else:
-                    _flat_rest(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
+                    _flat_single(w, f, row, term, terms, x, b + q, x_pitch, out, o, out_pitch, rows, places, new)
             q += places
 
 

@@ -20,7 +20,17 @@ from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
 from tigra.kernels.compiling.registers import VECTOR_BYTES
-from tigra.kernels.compiling.vectors import INDEX, address, fetch_ahead, load_vector, loop, repeated, width
+from tigra.kernels.compiling.vectors import (
+    INDEX,
+    address,
+    fetch_ahead,
+    first_lanes,
+    load_vector,
+    loop,
+    repeated,
+    store_vector,
+    width,
+)
 
 GROUP = 4  # rows that sums add to each other first
 
@@ -148,15 +158,13 @@ def columns(formula, windows=1, points=0, lines=0, results=1, sums=0, ahead=0):
         ]
         layout, weights = cgutils.unpack_tuple(builder, args[0], 4), args[1 + ends[-1] :]
         frames = _Frames(builder, layout, arrays, ends, weights, ahead)
-        lanes = VECTOR_BYTES // width(number)
-        with builder.if_else(builder.icmp_signed(">=", frames.run, INDEX(lanes))) as (wide, narrow):
+        vector = ir.VectorType(number, VECTOR_BYTES // width(number))
+        is_wide = builder.icmp_signed(">=", frames.run, INDEX(vector.count))
+        with builder.if_else(is_wide) as (wide, narrow):
             with wide:
-                frames.fill(formula, ir.VectorType(number, lanes))
-            with narrow, builder.if_else(builder.icmp_signed(">=", frames.run, INDEX(lanes // 2))) as (half, single):
-                with half:
-                    frames.fill(formula, ir.VectorType(number, lanes // 2))
-                with single:
-                    frames.fill(formula, ir.VectorType(number, 1))
+                frames.fill(formula, vector)
+            with narrow:
+                frames.fill(formula, vector, first_lanes(builder, vector, frames.run))
         return context.get_dummy_value()
 
     over_frames.__module__ = formula.__module__  # `tigra.kernels.decorator` looks there for changes
@@ -192,12 +200,14 @@ class _Frames:
         self.windows, points, self.lines, results, self.sums = groups
         self.frames = self.windows, points, results
 
-    def fill(self, formula, vector):
-        """All nodes, in columns of vectors; rows that are neighbours of each other are `rim` rows apart."""
-        builder, lanes = self.builder, vector.count
+    def fill(self, formula, vector, mask=None):
+        """All nodes, in columns of vectors, or one masked column; neighbouring rows are `rim` rows apart."""
+        builder, lanes, self.mask = self.builder, vector.count, mask
         weights = [Vector(builder, repeated(builder, weight, vector)) for weight in self.weights]
-        n_columns = builder.sdiv(builder.add(self.run, INDEX(lanes - 1)), INDEX(lanes))
-        last = builder.sub(self.run, INDEX(lanes))
+        n_columns, last = INDEX(1), INDEX(0)
+        if mask is None:
+            n_columns = builder.sdiv(builder.add(self.run, INDEX(lanes - 1)), INDEX(lanes))
+            last = builder.sub(self.run, INDEX(lanes))
 
         def from_row(offset, _):
             rows = builder.sub(builder.add(self.height, builder.sub(self.rim, INDEX(1))), offset)
@@ -277,8 +287,7 @@ class _Frames:
             fetch_ahead(self.builder, self.builder.gep(x, [there]))
 
     def _load(self, pointer, vector):
-        return load_vector(self.builder, pointer, vector)
+        return load_vector(self.builder, pointer, vector, self.mask)
 
     def _store(self, value, pointer):
-        pointer = self.builder.bitcast(pointer, value.type.as_pointer())
-        self.builder.store(value, pointer, align=width(value.type.element))
+        store_vector(self.builder, value, pointer, self.mask)

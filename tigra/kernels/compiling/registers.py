@@ -110,9 +110,7 @@ def sum_block(max_rows, n_vectors, lanes=0):
     max_rows : int
         Rows held in registers.
     n_vectors : int
-        Vectors held per row. From 2 on, all their places are computed. With 1, the block may be smaller than the
-        vector if places before it make up for that: they are read and keep their values. With 0, it may be smaller
-        anyway, which is slow.
+        Vectors held per row. From 2 on, all their places are computed. With 1, the block may be smaller.
     lanes : int
         Numbers in a vector; 0 for those that a register of the processor holds.
 

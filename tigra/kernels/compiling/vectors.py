@@ -14,46 +14,32 @@ INDEX, LANE = ir.IntType(64), ir.IntType(32)
 class Reach:
     """The places of a row that a block holds in registers, as vectors.
 
-    Several vectors are whole. A single one (n_vectors = 1) ends with the last place: where n is smaller than the
-    vector, its first lanes are places before the block, which keep their values. Without those (n_vectors = 0), lanes
-    beyond the last place are copies of it.
+    Several vectors are whole. A single one may have more lanes than there are places: those are neither read nor
+    written.
     """
 
     def __init__(self, builder, vector, n_vectors, n):
-        self.builder, self.vector, self.n_vectors = builder, vector, n_vectors
-        self.count, self.start = max(n_vectors, 1), INDEX(0)
-        self.places = [at_most(builder, lane, n) for lane in range(vector.count)]
-        if n_vectors == 1:
-            self.start = builder.sub(n, INDEX(vector.count))
-            lanes = ir.VectorType(LANE, vector.count)
-            before = repeated(builder, builder.trunc(builder.neg(self.start), LANE), lanes)
-            self.is_own = builder.icmp_signed(">=", ir.Constant(lanes, list(range(vector.count))), before)
+        self.builder, self.vector, self.count = builder, vector, n_vectors
+        self.mask = first_lanes(builder, vector, n) if n_vectors == 1 < vector.count else None
 
     def load(self, pointer):
         """The vectors of a row."""
-        builder, vector = self.builder, self.vector
-        if self.n_vectors:
-            return [load_vector(builder, place, vector) for place in self._vectors(pointer)]
-        value = ir.Constant(vector, ir.Undefined)
-        for lane, place in enumerate(self.places):
-            value = builder.insert_element(value, builder.load(builder.gep(pointer, [place])), LANE(lane))
-        return [value]
+        return [load_vector(self.builder, place, self.vector, self.mask) for place in self._vectors(pointer)]
 
     def store(self, values, pointer):
         """Write the vectors of a row."""
-        builder, vector = self.builder, self.vector
-        if not self.n_vectors:
-            for lane, place in enumerate(self.places):
-                builder.store(builder.extract_element(values[0], LANE(lane)), builder.gep(pointer, [place]))
-            return
-        if self.n_vectors == 1:
-            values = [builder.select(self.is_own, values[0], *self.load(pointer))]
         for value, place in zip(values, self._vectors(pointer), strict=True):
-            builder.store(value, builder.bitcast(place, vector.as_pointer()), align=width(vector.element))
+            store_vector(self.builder, value, place, self.mask)
 
     def _vectors(self, pointer):
-        first = self.builder.gep(pointer, [self.start])
-        return [self.builder.gep(first, [INDEX(k * self.vector.count)]) for k in range(self.count)]
+        return [self.builder.gep(pointer, [INDEX(k * self.vector.count)]) for k in range(self.count)]
+
+
+def first_lanes(builder, vector, n):
+    """Mask of the first n lanes."""
+    lanes = ir.VectorType(LANE, vector.count)
+    count = repeated(builder, builder.trunc(n, LANE), lanes)
+    return builder.icmp_signed("<", ir.Constant(lanes, list(range(vector.count))), count)
 
 
 def address(context, builder, array_type, array, offset):
@@ -66,9 +52,32 @@ def at_most(builder, index, count):
     return builder.select(builder.icmp_signed("<", INDEX(index), count), INDEX(index), builder.sub(count, INDEX(1)))
 
 
-def load_vector(builder, pointer, vector):
-    """A vector from any address."""
-    return builder.load(builder.bitcast(pointer, vector.as_pointer()), align=width(vector.element))
+def load_vector(builder, pointer, vector, mask=None):
+    """A vector from any address; with a mask, zeros in the other lanes, which are not read."""
+    pointer, size = builder.bitcast(pointer, vector.as_pointer()), width(vector.element)
+    if mask is None:
+        return builder.load(pointer, align=size)
+    kinds = [pointer.type, LANE, mask.type, vector]
+    function = _for_vectors(builder, "llvm.masked.load", vector, ir.FunctionType(vector, kinds))
+    return builder.call(function, [pointer, LANE(size), mask, ir.Constant(vector, None)])
+
+
+def store_vector(builder, value, pointer, mask=None):
+    """Write a vector to any address; with a mask, only those lanes."""
+    vector = value.type
+    pointer, size = builder.bitcast(pointer, vector.as_pointer()), width(vector.element)
+    if mask is None:
+        builder.store(value, pointer, align=size)
+        return
+    kinds = [vector, pointer.type, LANE, mask.type]
+    function = _for_vectors(builder, "llvm.masked.store", vector, ir.FunctionType(ir.VoidType(), kinds))
+    builder.call(function, [value, pointer, LANE(size), mask])
+
+
+def _for_vectors(builder, name, vector, kind):
+    """LLVM's function of that name for vectors in memory."""
+    name = f"{name}.v{vector.count}f{8 * width(vector.element)}.p0"
+    return cgutils.get_or_insert_function(builder.module, kind, name)
 
 
 def fetch_ahead(builder, pointer):
