@@ -303,4 +303,5 @@ class CompiledOriented(ByHandOriented):
 
     def __init__(self, network: Network, rate: float):
         super().__init__(network, rate)
+        torch._dynamo.config.recompile_limit = 256  # one for each shape, dtype and number of threads
         self.run = torch.compile(self.network, dynamic=False)
