@@ -5,12 +5,14 @@ import os
 import pickle
 import shutil
 import warnings
+from pathlib import Path
 
 import pytest
 
 from tigra import CacheWarning
-from tigra.kernels import decorator
+from tigra.kernels import decorator, grid
 from tigra.kernels.compiling import cache as compiled_cache
+from tigra.kernels.oriented import coarsening, frames
 
 SOURCE = """
 from tigra.kernels.decorator import kernel
@@ -143,3 +145,15 @@ def test_leftovers_of_killed_processes_go(folder):
     index.unlink()
     assert loaded(folder)(2) == 4
     assert new.exists() and not old.exists()
+
+
+@pytest.mark.parametrize("name", ["stencils", "compiling/columns", "compiling/registers", "compiling/vectors"])
+def test_kernels_with_stencils_are_compiled_anew_after_a_change_of_what_they_are_made_of(name, monkeypatch):
+    digest, end = decorator._digest, Path("kernels", *f"{name}.py".split("/")).parts
+    kernels = grid.grid_moments, grid.grid_powers, frames.frame_powers, coarsening.smooth_block_means
+    before = [decorator.imported_stamp(kernel.py_func) for kernel in kernels]
+    monkeypatch.setattr(
+        decorator, "_digest", lambda path, *rest: digest(path, *rest) + "!" * (Path(path).parts[-len(end) :] == end)
+    )
+    after = [decorator.imported_stamp(kernel.py_func) for kernel in kernels]
+    assert all(one != other for one, other in zip(before, after, strict=True))

@@ -40,6 +40,18 @@ def one_by_one(network, images, until=None):
     return network.forward(network.signal(network.prepare(images)), until)
 
 
+@pytest.mark.parametrize("n", [7, 8])
+def test_a_change_of_the_graph_of_the_statistics_is_noticed(n):
+    """Behind a coarsening, no convolution has that graph."""
+    network, images = trained("OC[3, 2]-GC[2]-S[2]-FC[5]")
+    images = np.concatenate([images, images])[:n]
+    before, graph = network.scores(images), network.layers[3].graph
+    graph.stencil = graph.stencil._replace(straight=0.3)
+    after = network.scores(images)
+    assert not np.any(np.all(after == before, axis=1))
+    np.testing.assert_array_equal(after, one_by_one(network.replica(), images).T)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_stages_have_the_bits_of_the_layers_one_by_one(text, dtype, monkeypatch):

@@ -371,6 +371,31 @@ def test_filters_that_are_no_longer_numbers_are_reported(small_network, small_sp
         train(network, small_splits)
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_the_best_parameters_stay_when_threads_are_refused_or_their_end_is_interrupted(
+    small_network, small_splits, monkeypatch, interrupted
+):
+    training = Training(small_network(), small_splits, FitOptions(epochs=9, batch_size=20, learning_rate=0.5))
+    steps = training.run()
+    while not training.history or training.history[-1].best:  # the latest parameters are not the best
+        next(steps)
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    if interrupted:
+        monkeypatch.setattr(tigra.training.training.Workers, "end_waiting", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            steps.close()
+    else:
+        steps.close()
+        training.threads = 0
+        with pytest.raises(UsageError, match="threads"):
+            list(training.run())
+    np.testing.assert_array_equal(training.network.learned, training.best)
+    assert training.current is not None and not np.array_equal(training.current, training.best)
+
+
 def test_a_part_that_fails_gives_its_replica_back(small_network, small_splits, monkeypatch):
     """Else the parts after it would fail for want of one, and hide why the first did."""
     training = Training(small_network(), small_splits, FitOptions(batch_size=48))

@@ -1,4 +1,4 @@
-"""The decorator that compiles a loop; besides it, only `compiling` and code in vectors of registers import numba."""
+"""The decorator that compiles a loop; besides it, only `compiling` imports numba."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def grid_moments_adjoint(height, z, straight, diagonal, moments, grads, framed_t
         dE/dmoments.
     framed_t, framed : arrays (orders, H+2, (W+2) B) and (3, H+2, (W+2) B)
         Scratch, zero at the rim.
-    rows : array (2, W B)
+    rows : array (2 or more, W B)
         Scratch.
     out : array (K, N, B)
         Filled with dE/dz.

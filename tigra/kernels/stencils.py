@@ -6,8 +6,6 @@ last bit. `tigra.kernels.compiling.columns` says how a formula becomes a kernel.
 
 from tigra.kernels.compiling.columns import columns
 
-AHEAD = 3
-
 
 def around(x):
     """Sums over straight and over diagonal neighbours, S x and D x."""

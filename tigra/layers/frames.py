@@ -96,7 +96,9 @@ def _frames(shape, rim, weight, n_batch, dtype) -> Frames:
 
 
 def scratch_frames(name: str, n_frames: int, frames: Frames, space: Workspace) -> np.ndarray:
-    """Frames (n_frames, pitch) for use inside one call of a kernel, whose first and last rows are zero.
+    """Frames (n_frames, pitch) for use inside one call of a kernel, whose rims are zero.
+
+    Kernels that write rims, as products do, write them anew in each call: weights that are not finite leave NaN there.
 
     All layers of a thread share those of one name and layout: what has just been used is still in the cache. Large ones
     would not be, and are those of the layer, from its `space`.

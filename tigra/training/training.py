@@ -170,10 +170,10 @@ class Training:
 
     def steps(self) -> Generator[Epoch | None, None, None]:
         """As `run`, but also yield None after each step; `snapshot` works at every yield."""
+        workers = Workers(self.threads, leaves_threads=True)
         if self.current is not None:
             self.network.learned = self.current
             self.current = None
-        workers = Workers(self.threads, leaves_threads=True)
         try:
             replicas = [self.network.replica(keeps_results=False, training=True) for _ in range(self._n_replicas)]
             while not self.is_finished:
@@ -183,10 +183,10 @@ class Training:
                     break
                 yield self.history[-1]
         finally:
-            workers.end_waiting()
             self.current = self.network.learned
             if self.best is not None:
                 self.network.learned = self.best
+            workers.end_waiting()
 
     def _run_epoch(self, workers, replicas) -> Generator[None, None, bool]:
         """Run the rest of the current epoch, yielding after each step; return False if stopped before its end."""

@@ -3,9 +3,9 @@
 A loop along a frame reads nine vectors for each that it writes. Down a column, six of them are those of the row before.
 Only nodes are written, so a rim of zeros stays as it is. Frames are those of `tigra.kernels.oriented.frames`.
 
-A formula is an ordinary Python function. Interpreted, it gets rows of NumPy arrays. For compiled callers it is called
-once, with vectors that write LLVM instructions in the order of its additions and multiplications, none of them fused.
-So the bits are the same, on any processor and for any width of vectors.
+A formula is an ordinary Python function. Interpreted, it gets rows of NumPy arrays. When a caller is compiled, it gets
+vectors that write LLVM instructions in the order of its additions and multiplications, none of them fused. So the bits
+are the same, on any processor and for any width of vectors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
-from tigra.kernels.compiling.registers import VECTOR_BYTES
+from tigra.kernels.compiling import registers
 from tigra.kernels.compiling.vectors import (
     INDEX,
     address,
@@ -76,7 +76,8 @@ class Vector:
             return NotImplemented
         builder, x = self.builder, self.value
         zero, one, minus_one = (ir.Constant(x.type, [number] * x.type.count) for number in (0.0, 1.0, -1.0))
-        sign = builder.select(builder.fcmp_ordered("<", x, zero), minus_one, x)
+        sign = builder.fadd(x, zero)  # 0 for -0, too
+        sign = builder.select(builder.fcmp_ordered("<", x, zero), minus_one, sign)
         return Vector(builder, builder.select(builder.fcmp_ordered(">", x, zero), one, sign))
 
 
@@ -105,8 +106,8 @@ def columns(formula, windows=1, points=0, lines=0, results=1, sums=0, ahead=0):
 
     Notes
     -----
-    Sums begin with 0 and add four rows at a time, (a + b) + (c + d), then those that are left. They need neighbours
-    that are one row apart.
+    Sums begin with 0 and add four rows at a time, (a + b) + (c + d), then those that are left. With sums, the rim of
+    the layout must be 1: with distant neighbours, compiled code would leave rows out.
 
     Examples
     --------
@@ -158,7 +159,7 @@ def columns(formula, windows=1, points=0, lines=0, results=1, sums=0, ahead=0):
         ]
         layout, weights = cgutils.unpack_tuple(builder, args[0], 4), args[1 + ends[-1] :]
         frames = _Frames(builder, layout, arrays, ends, weights, ahead)
-        vector = ir.VectorType(number, VECTOR_BYTES // width(number))
+        vector = ir.VectorType(number, registers.VECTOR_BYTES // width(number))
         is_wide = builder.icmp_signed(">=", frames.run, INDEX(vector.count))
         with builder.if_else(is_wide) as (wide, narrow):
             with wide:

@@ -95,7 +95,7 @@ def oriented_backward(
     grad, grad_terms, grad_pairs : array
         Scratch frames like `sums`, `terms` and `pairs` there.
     scratch : array (2, pitch)
-        Scratch frames; their first and last rows must be zero.
+        Scratch frames; the rims must be zero, and those of `grad_pairs`, too.
     grad_alpha, grad_mixing, grad_y : array
         Results, like alpha, mixing and y.
     """

@@ -125,7 +125,7 @@ def pair_products_adjoint(pairs, layout, weight, unit, scratch, dots, crosses, o
 
     The gradient of dot . g_d + cross . g_c with respect to D a is g_d D b + g_c (D_y b, -D_x b), and the adjoint of D
     is -D, because D is antisymmetric. For b, the roles are exchanged, and cross has the opposite sign. `scratch` are
-    two frames with a rim of zeros.
+    two frames with a rim of zeros. The rims of `out` are not written.
     """
     to_x, to_y = scratch[0], scratch[1]
     for r in range(pairs.shape[1]):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tigra.graph import GraphSignal
+from tigra.graph import Graph, GraphSignal
 from tigra.kernels.oriented.head import dense
 from tigra.kernels.oriented.normalising import standardised
 from tigra.kernels.oriented.stage import oriented_stage
@@ -86,10 +86,11 @@ class Parts:
     def __init__(self, layers: list[Layer]):
         last = next((place for place, layer in enumerate(layers) if type(layer) not in READ), len(layers))
         self.layers = layers[: last + 1]  # no plan reaches farther
-        graphs = {id(layer.graph): layer.graph for layer in self.layers if isinstance(layer, OrientedConv)}
+        graphs = [getattr(layer, "graph", None) for layer in self.layers]
+        own_graphs = {id(graph): vars(graph) for graph in graphs if isinstance(graph, Graph)}
         arrays = [entries for layer in self.layers for entries in (layer.params, layer.state)]
         self.own = list(map(vars, self.layers))
-        self.views = [entries.values() for entries in (*self.own, *arrays, *map(vars, graphs.values()))]
+        self.views = [entries.values() for entries in (*self.own, *arrays, *own_graphs.values())]
         self.objects = list(self._objects(self.layers))
 
     def _objects(self, layers: list[Layer]) -> Iterable:
