@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
 from tests.kernels.forms import BOTH
 from tigra.kernels import stencils
@@ -95,5 +96,5 @@ def test_arrays_of_two_precisions_are_refused():
     def call(layout, x, out):
         stencils.fill_filtered(layout, x, out, x[0], x[0], x[0])
 
-    with pytest.raises(Exception, match="[Nn]o match|Invalid use|cannot"):
+    with pytest.raises(TypingError, match="over_frames"):
         call((1, 3, 1, 1), np.zeros(9, np.float32), np.zeros(9))

@@ -26,6 +26,12 @@ def test_arrays_of_a_workspace_begin_on_a_cache_line(keeps_results):
             assert array.shape == shape and array.flags.c_contiguous and array.ctypes.data % CACHE_LINE == 0
 
 
+@pytest.mark.parametrize("grid_shape, n_batch", [((3, 5), 1), ((2, 2), 24), ((4, 1), 7)])
+def test_the_first_node_of_frames_begins_a_cache_line(grid_shape, n_batch):
+    frames = Workspace().frames("f", 2, grid_shape, n_batch, np.float32)
+    assert frames[0, 1, n_batch:].ctypes.data % CACHE_LINE == 0
+
+
 def test_an_array_is_the_same_and_as_it_was_left():
     space = Workspace()
     array = space.array("a", (4,), np.float32)

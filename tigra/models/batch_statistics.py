@@ -91,7 +91,7 @@ def forward_together(
         if start == 0:
             outputs[:] = begin()
         n, measured = len(replicas), []
-        apply = _way(network.layers[start : stop + 1], outputs, workers)
+        apply = _map_for(network.layers[start : stop + 1], outputs, workers)
         for place, (x, sums) in enumerate(apply(run, replicas, outputs, [start] * n, [stop] * n)):
             outputs[place] = x
             measured.append(sums)
@@ -137,7 +137,7 @@ def backward_together(
 
     def retreat(start) -> list:
         n, measured = len(replicas), []
-        apply = _way(network.layers[max(start - 1, 0) : stop], grads, workers)
+        apply = _map_for(network.layers[max(start - 1, 0) : stop], grads, workers)
         for place, (grad, sums) in enumerate(apply(run, replicas, grads, [start] * n, [stop] * n)):
             grads[place] = grad
             measured.append(sums)
@@ -152,8 +152,8 @@ def backward_together(
         stop = start
 
 
-def _way(layers: list, parts: list, workers: Workers) -> Callable:
-    """How to go through layers: on the threads or, where waking them takes longer than the work, on this one."""
+def _map_for(layers: list, parts: list, workers: Workers) -> Callable:
+    """The `map` to go through layers with: on the threads or, where meeting takes longer than the work, on this one."""
     is_head = all(type(layer) in (Dense, FeatureNorm, ReLU) for layer in layers)
     if is_head and sum(layer.n_parameters for layer in layers) * sum(x.shape[1] for x in parts) <= SHORT_WORK:
         return map

@@ -95,8 +95,8 @@ def columns(formula, windows=1, points=0, lines=0, results=1, sums=0, ahead=0):
     results, sums : int
         How many frames it fills, and how many lines with sums.
     ahead : int
-        So many columns before they are needed, frames are fetched into the L1 cache. That helps where they are in the
-        L3 cache, as when there are many of them, and costs time elsewhere.
+        How many columns ahead frames are fetched into the L1 cache; 0 for not at all. It saves time where frames are
+        in the L3 cache, as when there are many of them, and costs time elsewhere.
 
     Returns
     -------
@@ -198,8 +198,7 @@ class _Frames:
         self.height, self.row, self.beside, self.rim = layout
         self.run = builder.sub(self.row, builder.mul(INDEX(2), self.beside))
         groups = [arrays[start:stop] for start, stop in zip([0, *ends], ends, strict=False)]
-        self.windows, points, self.lines, results, self.sums = groups
-        self.frames = self.windows, points, results
+        self.windows, self.points, self.lines, self.results, self.sums = groups
 
     def fill(self, formula, vector, mask=None):
         """All nodes, in columns of vectors, or one masked column; neighbouring rows are `rim` rows apart."""
@@ -230,7 +229,9 @@ class _Frames:
         """One column, whose first node is at `first`, and at `place` in its row."""
         builder, add, n_kept = self.builder, self.builder.fadd, 6 * len(self.windows)
         apart = builder.mul(self.rim, self.row)
-        windows, points, results = ([builder.gep(x, [first]) for x in group] for group in self.frames)
+        windows, points, results = (
+            [builder.gep(x, [first]) for x in group] for group in (self.windows, self.points, self.results)
+        )
         lines = [Vector(builder, self._load(builder.gep(x, [place]), vector)) for x in self.lines]
 
         def load(x, here):
